@@ -1,0 +1,1 @@
+"""The HTTP API: takes commands, answers from its own view of the log."""

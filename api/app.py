@@ -1,0 +1,65 @@
+"""The application: routes, limits around them, and problems for whatever is refused."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from api.guard import Guard, trace_id_of
+from api.openapi import scope_of
+from api.problems import Refused, response_of
+from api.routes import batch, commands, executions, health, jobs, queues
+from api.services import Services
+
+PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz"})
+"""Paths that need no credential."""
+
+_CODES: Final = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
+
+
+def create_app(services: Services) -> FastAPI:
+    """The application over `services`. Raises TypeError for a route that declares no scope and is not public."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.services = services
+    # Joined as they are: included routers are matched anew for each request.
+    for module in (batch, jobs, executions, commands, queues, health):
+        app.router.routes.extend(module.router.routes)
+    for route in app.routes:
+        if isinstance(route, APIRoute) and scope_of(route) is None and route.path not in PUBLIC:
+            raise TypeError(f"{route.path} declares no scope: give it an `Allowed` dependency")
+    app.add_middleware(Guard)
+    app.add_exception_handler(Refused, _on_refused)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(RequestValidationError, _on_validation)
+    return app
+
+
+async def _on_refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return response_of(error, trace_id_of(request))
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    headers = {"allow": ", ".join(_allowed(request))} if error.status_code == 405 else {}
+    return response_of(
+        Refused(_CODES.get(error.status_code, "malformed"), headers=headers), trace_id_of(request)
+    )
+
+
+async def _on_validation(request: Request, error: Exception) -> Response:
+    return response_of(Refused("malformed"), trace_id_of(request))
+
+
+def _allowed(request: Request) -> list[str]:
+    """Methods of the path: a path can have several routes."""
+    found: set[str] = set()
+    for route in request.app.routes:
+        if isinstance(route, APIRoute) and route.matches(request.scope)[0] is not Match.NONE:
+            found |= set(route.methods or ())
+    return sorted(found)

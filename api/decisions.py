@@ -1,0 +1,132 @@
+"""From a request to a decision: the command made durable, then awaited in the view as the caller prefers."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from fastapi import Request, Response
+
+from api.positions import Token, decode_token, encode_token
+from api.problems import Refused
+from api.services import Services
+from minutebook.client.models import Command as CommandBody
+from minutebook.client.models import FieldError
+from minutebook.domain.commands import Command, DeclareQueue
+from minutebook.domain.view_rows import CommandRow
+
+_WAIT_S: Final = 5
+_WAIT_S_MAX: Final = 30
+_PREFERRED_WAIT: Final = re.compile(r"wait\s*=\s*\"?(\d{1,5})\"?", re.ASCII)
+_REASONS: Final = {
+    "key_reused": "key-reused",
+    "id_exists": "id-exists",
+    "unknown_queue": "unknown-queue",
+    "not_found": "not-found",
+    "job_closed": "job-closed",
+    "too_old": "too-old",
+}
+"""Owner's reason -> code of the problem; every other reason is `invalid`."""
+
+
+class Preference(NamedTuple):
+    """RFC 7240 `Prefer`: how long to wait for a decision, 0 = not at all."""
+
+    wait_s: int
+
+
+class Decision(NamedTuple):
+    """What became of a command: `row` None = durable, but not decided in time."""
+
+    command_id: str
+    subject: str
+    partition: int
+    offset: int
+    row: CommandRow | None
+
+    def token(self) -> Token:
+        """What a view must have reached to show it."""
+        if self.row is None:
+            return Token(commands={self.partition: self.offset})
+        return Token(events={self.partition: self.row.position})
+
+
+def preference_of(request: Request) -> Preference:
+    """`Prefer: wait=<s>` (at most 30) or `respond-async`; what is unknown is ignored, as the RFC asks."""
+    text = request.headers.get("prefer", "")
+    if "respond-async" in text:
+        return Preference(0)
+    found = _PREFERRED_WAIT.search(text)
+    return Preference(min(int(found.group(1)), _WAIT_S_MAX) if found else _WAIT_S)
+
+
+def subject_of(command: Command) -> tuple[str, str]:
+    """(tenant, job id or queue) under which a command's answer is kept."""
+    return ("", command.name) if isinstance(command, DeclareQueue) else (command.tenant, command.job_id)
+
+
+async def decide(services: Services, partition: int, key: str, command: Command, wait_s: float) -> Decision:
+    """Make `command` durable and wait for its answer. Raises Refused where it did not become durable."""
+    tenant, subject = subject_of(command)
+    view = services.view
+    part = view.parts[partition]
+    row = part.command(tenant, command.command_id, subject)
+    if row is not None:
+        return Decision(command.command_id, subject, partition, -1, row)
+    answered = view.expect(partition, tenant, command.command_id, subject)
+    try:
+        offset = await services.commands.send(partition, key, command)
+        if wait_s:
+            async with asyncio.timeout(wait_s):
+                await answered
+    except TimeoutError:
+        pass
+    finally:
+        answered.cancel()
+    row = part.command(tenant, command.command_id, subject)
+    if row is None:
+        services.undecided.add(tenant, command.command_id, subject)
+    return Decision(command.command_id, subject, partition, offset, row)
+
+
+def refusal_of(row: CommandRow) -> Refused:
+    """The owner's refusal, as a problem. What is not there is told in the same words everywhere."""
+    code = _REASONS.get(row.reason, "invalid")
+    if code == "not-found" or not row.field:
+        return Refused(code)
+    is_header = row.field == "Idempotency-Key"
+    return Refused(
+        code, errors=[FieldError(row.field if is_header else f"/{row.field}", row.detail or row.reason)]
+    )
+
+
+def accepted_later(decision: Decision) -> Response:
+    """202: durable, and where to look."""
+    body = CommandBody(command_id=decision.command_id, outcome=None, job_id=decision.subject)
+    headers = {"location": f"/v1/commands/{decision.command_id}"}
+    return json_response(body, 202, headers, decision.token())
+
+
+def json_response(
+    body: Any, status: int = 200, headers: dict[str, str] | None = None, token: Token | None = None
+) -> Response:
+    """`body` as JSON, with the consistency token of a write."""
+    sent = dict(headers or {})
+    if token is not None:
+        sent["minutebook-position"] = encode_token(token)
+    return Response(msgspec.json.encode(body), status, sent, "application/json")
+
+
+async def caught_up(request: Request, services: Services) -> None:
+    """Wait until the view shows what `Minutebook-After` names. Raises Refused: bad-parameter, view-behind."""
+    text = request.headers.get("minutebook-after")
+    if text is None:
+        return
+    token = decode_token(text, services.view.partitions)
+    is_reached = await services.view.until(
+        lambda: services.view.has_reached(token), max(preference_of(request).wait_s, 1)
+    )
+    if not is_reached:
+        raise Refused("view-behind")

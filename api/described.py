@@ -1,0 +1,94 @@
+"""What OpenAPI says of a route beyond its path: bodies, answers, headers, refusals."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from api.problems import TABLE
+
+BODY: Final = ("malformed-json", "body-too-slow", "too-large", "unsupported-media", "invalid")
+"""Refusals of routes that take a body."""
+WRITE: Final = ("bad-parameter", "too-old", "not-durable", "overloaded")
+"""Refusals of routes that send one command."""
+
+_COMMON: Final = ("no-credential", "denied", "not-acceptable", "internal", "not-ready")
+
+
+def _header(name: str, description: str, pattern: str | None = None) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"} if pattern is None else {"type": "string", "pattern": pattern}
+    return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
+
+
+_KEY_PATTERN: Final = "^[\\x21-\\x7e]{1,255}$"
+IDEMPOTENCY_KEY: Final = _header(
+    "Idempotency-Key", "A repeat with the same key and body gets the first answer again.", _KEY_PATTERN
+)
+REQUIRED_KEY: Final = IDEMPOTENCY_KEY | {"required": True}
+PREFER: Final = _header("Prefer", "`wait=<seconds>` (default 5, at most 30) or `respond-async`.")
+AFTER: Final = _header(
+    "Minutebook-After", "A consistency token from Minutebook-Position: wait until it is visible."
+)
+LIMIT: Final[dict[str, Any]] = {
+    "name": "limit",
+    "in": "query",
+    "required": False,
+    "description": "Items of a page.",
+    "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
+}
+CURSOR: Final[dict[str, Any]] = {
+    "name": "cursor",
+    "in": "query",
+    "required": False,
+    "description": "`next_cursor` of the page before.",
+    "schema": {"type": "string", "maxLength": 1024},
+}
+
+
+def described(
+    *,
+    answers: dict[int, type[msgspec.Struct] | None],
+    refusals: tuple[str, ...] = (),
+    takes: type[msgspec.Struct] | None = None,
+    example: dict[str, Any] | None = None,
+    parameters: tuple[dict[str, Any], ...] = (),
+) -> dict[str, Any]:
+    """`openapi_extra` of a route. `refusals`: codes of the table beside those that every route has."""
+    found: dict[str, Any] = {"parameters": list(parameters), "responses": _responses(answers, refusals)}
+    if takes is not None:
+        content: dict[str, Any] = {"schema": _reference(takes)}
+        if example is not None:
+            content["example"] = example
+        found["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return found
+
+
+def _reference(kind: type[msgspec.Struct]) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}
+
+
+def _responses(answers: dict[int, type[msgspec.Struct] | None], refusals: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for status, kind in answers.items():
+        found[str(status)] = {"description": _ANSWERS[status]}
+        if kind is not None:
+            found[str(status)]["content"] = {"application/json": {"schema": _reference(kind)}}
+    by_status: dict[int, list[str]] = {}
+    for code in sorted({*_COMMON, *refusals}):
+        by_status.setdefault(TABLE[code].status, []).append(f"`{code}`: {TABLE[code].detail}")
+    for status, lines in sorted(by_status.items()):
+        problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+        found[str(status)] = {
+            "description": "\n\n".join(lines),
+            "content": {"application/problem+json": problem},
+        }
+    return found
+
+
+_ANSWERS: Final = {
+    200: "Done.",
+    201: "Created, or created before by the same request.",
+    202: "Durable, but not decided in time: `Location` names the command.",
+    204: "Done, or done before.",
+}

@@ -1,0 +1,93 @@
+"""The outermost layer: limits that hold before a route is looked for, and problems for whatever goes wrong inside."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.problems import Refused, new_trace_id, response_of
+
+BODY_BYTES_MAX: Final = 1 << 20
+BATCH_BYTES_MAX: Final = 8 << 20
+BATCH_PATH: Final = "/v1/jobs/batch"
+_TARGET_BYTES_MAX: Final = 8 << 10
+_HEADERS_BYTES_MAX: Final = 32 << 10
+_CLOSE: Final = {"connection": "close"}
+_ALWAYS: Final = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+
+_log = structlog.get_logger()
+
+
+def body_limit(path: str) -> int:
+    """Most bytes of a body for that path."""
+    return BATCH_BYTES_MAX if path == BATCH_PATH else BODY_BYTES_MAX
+
+
+def trace_id_of(request: Request) -> str:
+    """Trace id of the caller's `traceparent`, or a new one."""
+    parts = request.headers.get("traceparent", "").split("-")
+    is_given = (
+        len(parts) == 4 and len(parts[1]) == 32 and all(digit in "0123456789abcdef" for digit in parts[1])
+    )
+    return parts[1] if is_given else new_trace_id()
+
+
+class Guard:
+    """ASGI middleware; see the module."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it. Other kinds of scope pass untouched."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [*message["headers"], *_ALWAYS]
+            await send(message)
+
+        request = Request(scope, receive)
+        try:
+            _check_frame(request)
+            await self._app(scope, receive, sending)
+        except Refused as refused:
+            await response_of(refused, trace_id_of(request))(scope, receive, sending)
+        except Exception:
+            trace_id = trace_id_of(request)
+            _log.exception("request failed", trace_id=trace_id, method=scope["method"])
+            if started:
+                raise
+            await response_of(Refused("internal"), trace_id)(scope, receive, sending)
+
+
+def _check_frame(request: Request) -> None:
+    """Raises Refused for a request line, headers or an announced body beyond the limits."""
+    scope = request.scope
+    if len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"]) > _TARGET_BYTES_MAX:
+        raise Refused("uri-too-long", headers=_CLOSE)
+    length = None
+    is_chunked = False
+    total = 0
+    for name, value in scope["headers"]:
+        total += len(name) + len(value)
+        if name == b"content-length":
+            if length is not None or not value.isdigit():
+                raise Refused("malformed", "Send one Content-Length of digits alone.", headers=_CLOSE)
+            length = int(value[:20])
+        elif name == b"transfer-encoding":
+            is_chunked = True
+    if total > _HEADERS_BYTES_MAX:
+        raise Refused("headers-too-large", headers=_CLOSE)
+    if length is not None and is_chunked:
+        raise Refused("malformed", "Send Content-Length or Transfer-Encoding, not both.", headers=_CLOSE)
+    if length is not None and length > (limit := body_limit(scope["path"])):
+        raise Refused("too-large", f"The body ends at {limit} bytes.", headers=_CLOSE)

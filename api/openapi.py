@@ -1,0 +1,89 @@
+"""The OpenAPI document, from the routes and the models that both sides share."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from api.auth import Allowed
+from minutebook import __version__
+from minutebook.client.models import (
+    BatchRequest,
+    BatchResult,
+    Command,
+    ExecutionPage,
+    Job,
+    JobRequest,
+    Problem,
+    Queue,
+    QueueRequest,
+    RunNow,
+)
+
+_MODELS: Final = (
+    BatchRequest,
+    BatchResult,
+    Command,
+    ExecutionPage,
+    Job,
+    JobRequest,
+    Problem,
+    Queue,
+    QueueRequest,
+    RunNow,
+)
+_PATH_NAME: Final = re.compile(r"{(\w+)}")
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI 3.1 document of `app`."""
+    paths: dict[str, Any] = {}
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.include_in_schema:
+            for method in sorted(route.methods or ()):
+                paths.setdefault(route.path, {})[method.lower()] = _operation(route)
+    schemas = msgspec.json.schema_components(_MODELS, ref_template="#/components/schemas/{name}")[1]
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "minutebook",
+            "version": __version__,
+            "description": "A job scheduler whose only truth is a Kafka log. Instants are RFC 3339 in UTC, durations "
+            "ISO 8601. Every error is `application/problem+json` (RFC 9457).",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "An API key."}},
+        },
+    }
+
+
+def scope_of(route: APIRoute) -> str | None:
+    """The scope that a route declares; None if it declares none."""
+    for dependency in route.dependant.dependencies:
+        if isinstance(dependency.call, Allowed):
+            return dependency.call.scope.value
+    return None
+
+
+def _operation(route: APIRoute) -> dict[str, Any]:
+    extra: dict[str, Any] = dict(route.openapi_extra or {})
+    summary, _, rest = (route.endpoint.__doc__ or "").strip().partition(". ")
+    scope = scope_of(route)
+    path_parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "maxLength": 128}}
+        for name in _PATH_NAME.findall(route.path)
+    ]
+    found: dict[str, Any] = {"operationId": route.operation_id, "summary": summary.rstrip(".")}
+    if rest:
+        found["description"] = rest
+    found["security"] = [{"key": []}] if scope else []
+    if scope:
+        found["x-scope"] = scope
+    found["parameters"] = path_parameters + extra.pop("parameters", [])
+    return found | extra

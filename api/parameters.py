@@ -1,0 +1,88 @@
+"""Query names, headers and cursors: everything that is neither path nor body."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from typing import Final
+
+from fastapi import Request
+
+from api.problems import Refused, refused_field
+from minutebook.ids import is_idempotency_key
+
+LIMIT_MAX: Final = 1000
+_LIMIT: Final = re.compile(r"[1-9]\d{0,3}", re.ASCII)
+_CURSOR_CHARS_MAX: Final = 1024
+_SIGNATURE_BYTES: Final = 16
+
+
+def query_of(request: Request, *names: str) -> dict[str, str]:
+    """The query, by name. Raises Refused (bad-parameter) for a name that is unknown here, or repeated."""
+    found: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name not in names:
+            known = ", ".join(names) or "none"
+            raise refused_field(
+                ascii(name[:64])[1:-1], f"unknown query name; known here: {known}", "bad-parameter"
+            )
+        if name in found:
+            raise refused_field(name, "give it once", "bad-parameter")
+        found[name] = value
+    return found
+
+
+def limit_of(query: dict[str, str]) -> int:
+    """Items of a page. Raises Refused (bad-parameter)."""
+    text = query.get("limit", "100")
+    if not _LIMIT.fullmatch(text) or int(text) > LIMIT_MAX:
+        raise refused_field("limit", f"must be a whole number from 1 to {LIMIT_MAX}", "bad-parameter")
+    return int(text)
+
+
+def idempotency_key_of(request: Request, *, is_required: bool = False) -> str | None:
+    """The `Idempotency-Key`. Raises Refused (bad-parameter)."""
+    keys = request.headers.getlist("idempotency-key")
+    if not keys and not is_required:
+        return None
+    if len(keys) != 1 or not is_idempotency_key(keys[0]):
+        raise refused_field("Idempotency-Key", "send one, of 1-255 visible ASCII characters", "bad-parameter")
+    return keys[0]
+
+
+def traceparent_of(request: Request) -> str:
+    """W3C trace context of the caller; empty where it sent none that fits."""
+    text = request.headers.get("traceparent", "")
+    return text if re.fullmatch(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", text) else ""
+
+
+def seal_cursor(secret: bytes, scope: str, place: bytes) -> str:
+    """A cursor for `place` that is good within `scope` alone."""
+    return base64.urlsafe_b64encode(_signature(secret, scope, place) + place).decode().rstrip("=")
+
+
+def open_cursor(secret: bytes, scope: str, text: str) -> bytes:
+    """The place in a cursor. Raises Refused (bad-parameter), the same for a forged one and for somebody else's."""
+    try:
+        if len(text) > _CURSOR_CHARS_MAX:
+            raise ValueError("too long")
+        data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        raise _bad_cursor() from None
+    signature, place = data[:_SIGNATURE_BYTES], data[_SIGNATURE_BYTES:]
+    if not hmac.compare_digest(signature, _signature(secret, scope, place)):
+        raise _bad_cursor()
+    return place
+
+
+def _bad_cursor() -> Refused:
+    return refused_field(
+        "cursor", "send a next_cursor of this very list, or none to start anew", "bad-parameter"
+    )
+
+
+def _signature(secret: bytes, scope: str, place: bytes) -> bytes:
+    return hmac.new(secret, scope.encode() + b"\0" + place, hashlib.sha256).digest()[:_SIGNATURE_BYTES]

@@ -1,0 +1,59 @@
+"""Health: whether the process lives, has started, and can answer. No credential."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+
+from api.problems import Refused
+from minutebook.client.models import Problem
+
+router = APIRouter()
+
+
+class Healthy(msgspec.Struct):
+    """Nothing is wrong."""
+
+    status: str = "ok"
+
+
+_NOT_READY: dict[str, Any] = {
+    "parameters": [],
+    "responses": {
+        "200": {"description": "Yes."},
+        "503": {
+            "description": "No, and why.",
+            "content": {
+                "application/problem+json": {"schema": {"$ref": f"#/components/schemas/{Problem.__name__}"}}
+            },
+        },
+    },
+}
+_ALIVE: dict[str, Any] = {"parameters": [], "responses": {"200": {"description": "Yes."}}}
+
+
+def _ok() -> Response:
+    return Response(msgspec.json.encode(Healthy()), 200, media_type="application/json")
+
+
+@router.get("/livez", operation_id="get_livez", openapi_extra=_ALIVE)
+async def get_livez() -> Response:
+    """Tell whether the process answers at all."""
+    return _ok()
+
+
+@router.get("/startupz", operation_id="get_startupz", openapi_extra=_NOT_READY)
+async def get_startupz(request: Request) -> Response:
+    """Tell whether the view has caught up with the log since the start."""
+    return await get_readyz(request)
+
+
+@router.get("/readyz", operation_id="get_readyz", openapi_extra=_NOT_READY)
+async def get_readyz(request: Request) -> Response:
+    """Tell whether requests can be answered now."""
+    reason = request.app.state.services.readiness.unready()
+    if reason:
+        raise Refused("not-ready", reason[:500])
+    return _ok()

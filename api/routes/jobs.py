@@ -1,0 +1,200 @@
+"""Jobs: create, read, cancel, run now."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from api.answers import job_body
+from api.auth import Allowed, Caller, Scope
+from api.bodies import check_accept, read_body
+from api.decisions import (
+    Decision,
+    accepted_later,
+    caught_up,
+    decide,
+    json_response,
+    preference_of,
+    refusal_of,
+)
+from api.described import AFTER, BODY, IDEMPOTENCY_KEY, PREFER, WRITE, described
+from api.parameters import idempotency_key_of, query_of, traceparent_of
+from api.problems import Refused
+from api.services import Services, services_of
+from api.submission import Submission, read_submission
+from minutebook.client.mint import mint_id
+from minutebook.client.models import Command, Job, JobRequest, RunNow
+from minutebook.domain.commands import CancelJob, RunJobNow, SubmitJob
+from minutebook.ids import command_id_from_key, is_name, job_id_from_key, job_key, requested_execution_id
+
+router = APIRouter()
+Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
+Writing = Annotated[Caller, Depends(Allowed(Scope.JOBS_WRITE))]
+
+
+def submit_command(
+    services: Services, caller: Caller, submission: Submission, key: str | None, traceparent: str
+) -> SubmitJob:
+    """The command for a create: the caller's id, else one from the key, else a new one."""
+    is_keyed = submission.id is None and key is not None
+    job_id = submission.id
+    if job_id is None:
+        job_id = mint_id() if key is None else job_id_from_key(caller.tenant, key)
+    return SubmitJob(
+        tenant=caller.tenant,
+        job_id=job_id,
+        command_id=mint_id(),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        task=submission.task,
+        payload=submission.payload,
+        queue=submission.queue,
+        run_at=submission.run_at,
+        delay_ms=submission.delay_ms,
+        cron=submission.cron,
+        zone=submission.zone,
+        late=submission.late,
+        timeout_ms=submission.timeout_ms,
+        is_keyed=is_keyed,
+        traceparent=traceparent,
+    )
+
+
+@router.post(
+    "/v1/jobs",
+    operation_id="create_job",
+    status_code=201,
+    openapi_extra=described(
+        takes=JobRequest,
+        example={
+            "task": "email.send",
+            "payload": {"user_id": 1},
+            "cron": "0 7 * * MON-FRI",
+            "zone": "Europe/Berlin",
+        },
+        answers={201: Job, 202: Command},
+        parameters=(IDEMPOTENCY_KEY, PREFER),
+        refusals=(*BODY, *WRITE, "id-exists", "unknown-queue", "key-reused"),
+    ),
+)
+async def create_job(request: Request, caller: Writing) -> Response:
+    """Create a job. Answered once the owner of its partition has decided."""
+    services = services_of(request)
+    check_accept(request)
+    query_of(request)
+    key = idempotency_key_of(request)
+    body = await read_body(request, services.settings.body_timeout_s)
+    view = services.view
+    submission = read_submission(body, services.clock.now(), lambda queue: view.may_use(caller.tenant, queue))
+    command = submit_command(services, caller, submission, key, traceparent_of(request))
+    partition = view.partition_of_job(caller.tenant, command.job_id)
+    decision = await decide(
+        services, partition, job_key(caller.tenant, command.job_id), command, preference_of(request).wait_s
+    )
+    if decision.row is None:
+        return accepted_later(decision)
+    if not decision.row.is_accepted:
+        raise refusal_of(decision.row)
+    return job_response(services, caller, command.job_id, 201, decision)
+
+
+def job_response(
+    services: Services, caller: Caller, job_id: str, status: int = 200, decision: Decision | None = None
+) -> Response:
+    """A job as it stands. Raises Refused (not-found)."""
+    found = services.view.job(caller.tenant, job_id) if is_name(job_id) else None
+    if found is None:
+        raise Refused("not-found")
+    headers = {"etag": f'"{found[0].version}"'}
+    if status == 201:
+        headers["location"] = f"/v1/jobs/{job_id}"
+    return json_response(job_body(job_id, *found), status, headers, decision and decision.token())
+
+
+@router.get(
+    "/v1/jobs/{job_id}",
+    operation_id="get_job",
+    openapi_extra=described(
+        answers={200: Job}, parameters=(AFTER, PREFER), refusals=("not-found", "bad-parameter", "view-behind")
+    ),
+)
+async def get_job(request: Request, caller: Reading, job_id: str) -> Response:
+    """Read a job: what it runs, when, and where it stands. `ETag` is its version."""
+    services = services_of(request)
+    check_accept(request)
+    query_of(request)
+    await caught_up(request, services)
+    return job_response(services, caller, job_id)
+
+
+@router.delete(
+    "/v1/jobs/{job_id}",
+    operation_id="cancel_job",
+    status_code=204,
+    openapi_extra=described(
+        answers={204: None, 202: Command},
+        parameters=(PREFER,),
+        refusals=(*WRITE, "not-found", "job-closed"),
+    ),
+)
+async def cancel_job(request: Request, caller: Writing, job_id: str) -> Response:
+    """Cancel a job: no instant and no attempt after this; a running attempt is asked to stop."""
+    services = services_of(request)
+    query_of(request)
+    if not is_name(job_id):
+        raise Refused("not-found")
+    command = CancelJob(
+        tenant=caller.tenant,
+        job_id=job_id,
+        command_id=mint_id(),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+    )
+    decision = await _decide_for_job(request, services, command)
+    if decision.row is None:
+        return accepted_later(decision)
+    response = json_response(None, 204, token=decision.token())
+    response.body = b""
+    return response
+
+
+@router.post(
+    "/v1/jobs/{job_id}/run-now",
+    operation_id="run_job",
+    openapi_extra=described(
+        answers={200: RunNow, 202: Command},
+        parameters=(IDEMPOTENCY_KEY, PREFER),
+        refusals=(*WRITE, "not-found", "job-closed"),
+    ),
+)
+async def run_job(request: Request, caller: Writing, job_id: str) -> Response:
+    """Run a job once at once, beside its schedule. With an Idempotency-Key a repeat runs once."""
+    services = services_of(request)
+    check_accept(request)
+    query_of(request)
+    if not is_name(job_id):
+        raise Refused("not-found")
+    key = idempotency_key_of(request)
+    command = RunJobNow(
+        tenant=caller.tenant,
+        job_id=job_id,
+        command_id=mint_id() if key is None else command_id_from_key(caller.tenant, job_id, key),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+    )
+    decision = await _decide_for_job(request, services, command)
+    if decision.row is None:
+        return accepted_later(decision)
+    body = RunNow(requested_execution_id(job_id, command.command_id), job_id, command.command_id)
+    return json_response(body, 200, token=decision.token())
+
+
+async def _decide_for_job(request: Request, services: Services, command: CancelJob | RunJobNow) -> Decision:
+    """Raises Refused where the owner refuses."""
+    partition = services.view.partition_of_job(command.tenant, command.job_id)
+    key = job_key(command.tenant, command.job_id)
+    decision = await decide(services, partition, key, command, preference_of(request).wait_s)
+    if decision.row is not None and not decision.row.is_accepted:
+        raise refusal_of(decision.row)
+    return decision

@@ -1,0 +1,151 @@
+"""Commands to the log: durable with acks=all before anybody is told so.
+
+What arrives for a partition while its last record is on the way is packed into one `CommandBatch`: no timer, no delay
+when it is calm, few and large records when it is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final, NamedTuple, Protocol
+
+import structlog
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from api.problems import Refused
+from minutebook.domain.commands import Command, SubmitJob
+from minutebook.log.kafka import producer
+from minutebook.log.settings import KafkaSettings
+from minutebook.wire import topics
+from minutebook.wire.codec import BATCH_BYTES_MAX, BATCH_MAX, CommandBatch, encode
+
+_WAITING_MAX: Final = 20_000
+_PACKED_BYTES_MAX: Final = BATCH_BYTES_MAX - (64 << 10)
+_OVERHEAD_BYTES: Final = 1_024
+
+_log = structlog.get_logger()
+
+
+class CommandLog(Protocol):
+    """Where commands go."""
+
+    async def send(self, partition: int, key: str, command: Command) -> int:
+        """Make a command durable; the offset of its record. Raises Refused: overloaded, not-durable."""
+        ...
+
+
+class _Waiting(NamedTuple):
+    key: str
+    command: Command
+    bytes: int
+    sent: asyncio.Future[int]
+
+
+class KafkaCommandLog:
+    """`CommandLog` on `job-commands`. Connects when first used; `stop` after."""
+
+    def __init__(self, kafka: KafkaSettings, partitions: int, timeout_s: float) -> None:
+        self._kafka = kafka
+        self._topic = kafka.topic(topics.COMMANDS)
+        self._timeout_s = timeout_s
+        self._producer: AIOKafkaProducer | None = None
+        self._lanes: list[deque[_Waiting]] = [deque() for _ in range(partitions)]
+        self._sending: dict[int, asyncio.Task[None]] = {}
+
+    async def _connected(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            fresh = producer(self._kafka, linger_ms=0)
+            try:
+                await fresh.start()
+            except BaseException:
+                await fresh.stop()
+                raise
+            self._producer = fresh
+        return self._producer
+
+    async def stop(self) -> None:
+        """Send what waits, and disconnect."""
+        await asyncio.gather(*self._sending.values(), return_exceptions=True)
+        await self._renew()
+
+    async def send(self, partition: int, key: str, command: Command) -> int:
+        """See `CommandLog.send`. A command refused while it still waited is never sent."""
+        lane = self._lanes[partition]
+        if len(lane) >= _WAITING_MAX:
+            raise Refused("overloaded")
+        size = _OVERHEAD_BYTES + (len(command.payload) if isinstance(command, SubmitJob) else 0)
+        sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        lane.append(_Waiting(key, command, size, sent))
+        if partition not in self._sending:
+            self._sending[partition] = asyncio.create_task(self._empty(partition))
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await sent
+        except TimeoutError:
+            raise Refused("not-durable") from None
+
+    async def _empty(self, partition: int) -> None:
+        """Send what waits for a partition, record after record, until nothing does."""
+        lane = self._lanes[partition]
+        try:
+            # Whoever else sends in this turn of the loop comes into the same record.
+            await asyncio.sleep(0)
+            while lane:
+                packed = _packed(lane)
+                if packed:
+                    await self._deliver(partition, packed)
+        finally:
+            del self._sending[partition]
+
+    async def _deliver(self, partition: int, packed: list[_Waiting]) -> None:
+        outcome: int | Refused = Refused("not-durable")
+        try:
+            outcome = await self._append(partition, packed)
+        except (KafkaError, OSError) as error:
+            _log.warning("commands not acknowledged", partition=partition, reason=repr(error))
+            await self._renew()
+        finally:
+            _settle(packed, outcome)
+
+    async def _append(self, partition: int, packed: list[_Waiting]) -> int:
+        connected = await self._connected()
+        first = packed[0]
+        record = first.command if len(packed) == 1 else CommandBatch([item.command for item in packed])
+        future = await connected.send(
+            self._topic, value=encode(record), key=first.key.encode(), partition=partition
+        )
+        found = await future
+        return int(found.offset)
+
+    async def _renew(self) -> None:
+        """An idempotent producer that failed for good appends nothing more: the next record takes a fresh one."""
+        failed, self._producer = self._producer, None
+        if failed is not None:
+            await failed.stop()
+
+
+def _packed(lane: deque[_Waiting]) -> list[_Waiting]:
+    """As many of those that still wait as fit into one record."""
+    packed: list[_Waiting] = []
+    total = 0
+    while lane and len(packed) < BATCH_MAX:
+        if lane[0].sent.done():
+            lane.popleft()
+            continue
+        total += lane[0].bytes
+        if packed and total > _PACKED_BYTES_MAX:
+            break
+        packed.append(lane.popleft())
+    return packed
+
+
+def _settle(packed: list[_Waiting], outcome: int | Refused) -> None:
+    for item in packed:
+        if item.sent.done():
+            continue
+        if isinstance(outcome, int):
+            item.sent.set_result(outcome)
+        else:
+            item.sent.set_exception(outcome)

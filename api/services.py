@@ -1,0 +1,65 @@
+"""What every route works with, made once at the start."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final
+
+from fastapi import Request
+
+from api.auth import Keyring
+from api.problems import Refused
+from api.sender import CommandLog
+from api.settings import ApiSettings
+from api.view import View
+from minutebook.clock import Clock
+
+_UNDECIDED_MAX: Final = 10_000
+
+
+class Undecided:
+    """Commands that this process sent and answered with 202, the newest few thousand: (tenant, id) -> job id."""
+
+    def __init__(self) -> None:
+        self._sent: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def add(self, tenant: str, command_id: str, job_id: str) -> None:
+        """Remember one; the oldest is forgotten."""
+        self._sent[tenant, command_id] = job_id
+        if len(self._sent) > _UNDECIDED_MAX:
+            self._sent.popitem(last=False)
+
+    def get(self, tenant: str, command_id: str) -> str | None:
+        """The job (or queue) of a command sent from here, None if it was not, or is forgotten."""
+        return self._sent.get((tenant, command_id))
+
+
+class Readiness:
+    """Whether requests can be answered; said by what follows the log."""
+
+    def unready(self) -> str:
+        """Why not; empty if they can."""
+        return ""
+
+
+@dataclass
+class Services:
+    """Everything that routes use."""
+
+    settings: ApiSettings
+    clock: Clock
+    keyring: Keyring
+    view: View
+    commands: CommandLog
+    readiness: Readiness
+    undecided: Undecided = field(default_factory=Undecided)
+
+
+def services_of(request: Request) -> Services:
+    """The services behind a request. Raises Refused (not-ready) until the view has caught up."""
+    services: Services = request.app.state.services
+    reason = services.readiness.unready()
+    if reason:
+        raise Refused("not-ready", f"{reason[:200]}; try again.")
+    return services

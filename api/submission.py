@@ -1,0 +1,200 @@
+"""From a create body to a job that may be submitted: every field checked, every fault named with its remedy.
+
+What depends on the moment of the log (an id that exists, a key used before) is the owner's to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from api.bodies import check_distinct, check_value, read_object, read_value
+from api.problems import Refused
+from minutebook.client.models import FieldError
+from minutebook.client.times import parse_duration, parse_instant
+from minutebook.errors import ScheduleError
+from minutebook.ids import Instant, is_name
+from minutebook.schedule import check_zone_name, next_instant, parse_cron
+from minutebook.wire.topics import PAYLOAD_BYTES_MAX
+
+_DAY_MS: Final = 86_400_000
+_AHEAD_MS_MAX: Final = 100 * 366 * _DAY_MS
+_TIMEOUT_MS_MIN: Final = 1_000
+_TIMEOUT_MS_MAX: Final = 7 * _DAY_MS
+_SHOWN_CHARS_MAX: Final = 64
+_WHEN: Final = ("run_at", "delay", "cron")
+FIELDS: Final = frozenset(
+    {"id", "task", "payload", "queue", "run_at", "delay", "cron", "zone", "late", "timeout"}
+)
+
+
+class Submission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A checked create body. Instants and durations in ms; at most one of run_at, delay_ms, cron."""
+
+    id: str | None
+    task: str
+    payload: bytes
+    queue: str
+    run_at: int | None
+    delay_ms: int | None
+    cron: str | None
+    zone: str
+    late: str
+    timeout_ms: int
+
+
+class _Fields:
+    """Reads one field after another and gathers what is wrong with them."""
+
+    def __init__(self, members: dict[str, Raw]) -> None:
+        self._members = members
+        self.errors: list[FieldError] = []
+        self.names = len(members)
+
+    def fault(self, name: str, detail: str) -> None:
+        self.errors.append(FieldError(f"/{name}", detail))
+
+    def text(self, name: str) -> str | None:
+        raw = self._members.get(name)
+        if raw is None:
+            return None
+        try:
+            value = read_value(raw, f"/{name}")
+        except Refused as refused:
+            self.errors += refused.errors
+            return None
+        if not isinstance(value, str):
+            self.fault(name, "must be a text; leave the field out for its default")
+            return None
+        return value
+
+    def name(self, field: str, default: str | None) -> str | None:
+        value = self.text(field)
+        if value is None:
+            return default
+        if not is_name(value):
+            self.fault(field, "must be 1-128 ASCII letters, digits, ._-")
+        return value
+
+    def choice(self, field: str, choices: tuple[str, ...]) -> str:
+        value = self.text(field)
+        if value is not None and value not in choices:
+            self.fault(field, f"must be one of {', '.join(choices)}")
+        return choices[0] if value is None else value
+
+    def parsed(self, field: str, parse: Callable[[str], int]) -> int | None:
+        value = self.text(field)
+        if value is None:
+            return None
+        try:
+            return parse(value)
+        except ValueError as error:
+            self.fault(field, str(error))
+            return None
+
+    def payload(self) -> bytes:
+        raw = self._members.get("payload")
+        if raw is None:
+            return b"null"
+        data = bytes(raw)
+        if len(data) > PAYLOAD_BYTES_MAX:
+            raise Refused(
+                "too-large",
+                f"A payload ends at {PAYLOAD_BYTES_MAX} bytes; store it elsewhere and send where it is.",
+                [FieldError("/payload", f"{len(data)} bytes")],
+            )
+        try:
+            self.names += check_value(read_value(raw, "/payload"), "/payload")
+        except Refused as refused:
+            self.errors += refused.errors
+        return data
+
+    def refuse_unknown(self) -> None:
+        for name in self._members:
+            if name not in FIELDS:
+                shown = ascii(name[:_SHOWN_CHARS_MAX])[1:-1]
+                self.fault(shown.replace("~", "~0").replace("/", "~1"), f"unknown field; known are {_KNOWN}")
+
+
+_KNOWN: Final = ", ".join(sorted(FIELDS))
+
+
+def read_submission(data: bytes | Raw, now: int, is_queue_known: Callable[[str], bool]) -> Submission:
+    """The submission in a create body. `now`: ms since the epoch. Raises Refused naming every field at fault."""
+    members = read_object(data)
+    fields = _Fields(members)
+    fields.refuse_unknown()
+    payload = fields.payload()
+    task = fields.name("task", None)
+    if "task" not in members:
+        fields.fault("task", "is required: the name of the task to run")
+    found = Submission(
+        id=fields.name("id", None),
+        task=task or "",
+        payload=payload,
+        queue=fields.name("queue", "default") or "",
+        run_at=fields.parsed("run_at", parse_instant),
+        delay_ms=fields.parsed("delay", parse_duration),
+        cron=fields.text("cron"),
+        zone=_zone(fields),
+        late=fields.choice("late", ("refuse", "run")),
+        timeout_ms=_timeout_ms(fields),
+    )
+    _check_when(fields, members, found, now)
+    if fields.errors:
+        raise Refused("invalid", errors=fields.errors)
+    check_distinct(data, fields.names)
+    if not is_queue_known(found.queue):
+        raise Refused("unknown-queue", errors=[FieldError("/queue", "not declared for this tenant")])
+    return found
+
+
+def _zone(fields: _Fields) -> str:
+    zone = fields.text("zone")
+    if zone is None:
+        return "UTC"
+    try:
+        check_zone_name(zone)
+    except ScheduleError as error:
+        fields.fault("zone", error.reason)
+    return zone
+
+
+def _timeout_ms(fields: _Fields) -> int:
+    timeout_ms = fields.parsed("timeout", parse_duration)
+    if timeout_ms is None:
+        return 300_000
+    if not _TIMEOUT_MS_MIN <= timeout_ms <= _TIMEOUT_MS_MAX:
+        fields.fault("timeout", "must be from PT1S to P7D")
+    return timeout_ms
+
+
+def _check_when(fields: _Fields, members: dict[str, Any], found: Submission, now: int) -> None:
+    given = [name for name in _WHEN if name in members]
+    for name in given[1:]:
+        fields.fault(name, f"give at most one of {', '.join(_WHEN)}; {given[0]} is there already")
+    if found.run_at is not None:
+        if found.run_at > now + _AHEAD_MS_MAX:
+            fields.fault("run_at", "is more than 100 years ahead")
+        elif found.run_at < now - _DAY_MS and found.late != "run":
+            fields.fault("run_at", "is more than a day past; give `late: run` to run it at once")
+        elif found.run_at < 0:
+            fields.fault("run_at", "is before 1970")
+    if found.delay_ms is not None and found.delay_ms > _AHEAD_MS_MAX:
+        fields.fault("delay", "is more than 100 years")
+    if found.cron is not None:
+        _check_cron(fields, found, now)
+
+
+def _check_cron(fields: _Fields, found: Submission, now: int) -> None:
+    try:
+        rule = parse_cron(found.cron or "")
+        if next_instant(rule, found.zone, Instant(now)) is None:
+            fields.fault("cron", "has no instant left")
+    except ScheduleError as error:
+        # A fault of the zone is named where the zone is read.
+        if error.field == "cron":
+            fields.fault("cron", error.reason)

@@ -1,0 +1,174 @@
+"""The read model in this process: every partition's view over one store, and those who wait for it to move.
+
+A partition's rows and its position are written in one batch, a partition at a time. Reads find what is folded at once;
+those that scan commit first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from api.positions import Token
+from minutebook.domain.view import PartitionView
+from minutebook.domain.view_rows import (
+    CommandRow,
+    CursorRow,
+    ExecutionRow,
+    JobRow,
+    Progress,
+    QueueRow,
+    command_row,
+    partition_prefix,
+)
+from minutebook.ids import job_key, queue_key
+from minutebook.log.port import RawRecord
+from minutebook.log.reader import FrameReader, Taken, Void
+from minutebook.store.port import Rows
+from minutebook.wire import topics
+from minutebook.wire.topics import partition_of
+
+COMMIT_ROWS: Final = 4_000
+"""Rows changed in a partition after which it is committed; the loop stands still for about 10 ms meanwhile."""
+
+
+class View:
+    """The read model of `partitions` partitions over `rows`."""
+
+    def __init__(self, rows: Rows, partitions: int) -> None:
+        self.partitions = partitions
+        self.rows = rows
+        self.parts = [PartitionView(rows, partition) for partition in range(partitions)]
+        self.readers = [FrameReader(part.cursor.position, part.cursor.head) for part in self.parts]
+        self.void_frames = 0
+        self._answers: dict[bytes, list[asyncio.Future[None]]] = {}
+        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+
+    # -- the log comes in
+
+    def take(self, partition: int, record: RawRecord) -> Taken | Void:
+        """Fold the next record of a partition. Raises LogError, after which the partition must halt."""
+        reader, part = self.readers[partition], self.parts[partition]
+        taken = reader.take(record)
+        consumed = part.cursor.commands_through
+        if isinstance(taken, Taken):
+            frame = taken.frame
+            part.fold(frame.events, frame.now, record.offset)
+            consumed = max(
+                (item.offset for item in frame.inputs if item.topic.endswith(topics.COMMANDS)),
+                default=consumed,
+            )
+        else:
+            self.void_frames += 1
+        part.advance(CursorRow(record.offset, reader.head, reader.head_before, consumed))
+        self._wake(part)
+        if part.pending() >= COMMIT_ROWS:
+            self.commit(partition)
+        return taken
+
+    def commit(self, partition: int) -> None:
+        """Write what changed in one partition."""
+        pending = self.parts[partition].drain()
+        if pending:
+            self.rows.write(pending, [])
+
+    def commit_all(self) -> None:
+        """Write what changed in any partition."""
+        for partition in range(self.partitions):
+            self.commit(partition)
+
+    def restart(self, partition: int) -> None:
+        """Drop a partition's rows; its log is to be folded again from the start."""
+        self.rows.write({}, self.parts[partition].reset())
+        self.readers[partition] = FrameReader()
+
+    # -- waiting
+
+    def expect(self, partition: int, tenant: str, command_id: str, job_id: str) -> asyncio.Future[None]:
+        """Done once that command is answered. Call it before the command is sent."""
+        future = asyncio.get_running_loop().create_future()
+        key = command_row(partition_prefix(partition), tenant, command_id, job_id)
+        self._answers.setdefault(key, []).append(future)
+        future.add_done_callback(lambda done: self._forget(key, done))
+        return future
+
+    def _forget(self, key: bytes, done: asyncio.Future[None]) -> None:
+        waiting = self._answers.get(key)
+        if waiting is not None and done in waiting:
+            waiting.remove(done)
+            if not waiting:
+                del self._answers[key]
+
+    async def until(self, is_reached: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until `is_reached` says so, which is asked after each frame. False if it took longer."""
+        if is_reached():
+            return True
+        future = asyncio.get_running_loop().create_future()
+        entry = (is_reached, future)
+        self._waiting.append(entry)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await future
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting.remove(entry)
+        return True
+
+    def has_reached(self, token: Token) -> bool:
+        """Whether everything that `token` names is folded."""
+        return all(
+            self.parts[partition].cursor.position >= at for partition, at in token.events.items()
+        ) and all(
+            self.parts[partition].cursor.commands_through >= at for partition, at in token.commands.items()
+        )
+
+    def _wake(self, part: PartitionView) -> None:
+        answered, part.answered = part.answered, []
+        if self._answers:
+            for key in answered:
+                for future in list(self._answers.get(key, ())):
+                    if not future.done():
+                        future.set_result(None)
+        for is_reached, future in self._waiting:
+            if not future.done() and is_reached():
+                future.set_result(None)
+
+    # -- answers come out
+
+    def partition_of_job(self, tenant: str, job_id: str) -> int:
+        """Where a job lives."""
+        return partition_of(job_key(tenant, job_id), self.partitions)
+
+    def partition_of_queue(self, name: str) -> int:
+        """Home of a queue."""
+        return partition_of(queue_key(name), self.partitions)
+
+    def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
+        """A job and where it stands."""
+        return self.parts[self.partition_of_job(tenant, job_id)].job(tenant, job_id)
+
+    def executions(self, tenant: str, job_id: str, start: bytes) -> Iterator[tuple[bytes, str, ExecutionRow]]:
+        """(key, execution id, row) of a job's executions by instant, from key `start` on."""
+        partition = self.partition_of_job(tenant, job_id)
+        self.commit(partition)
+        return self.parts[partition].executions(tenant, job_id, start)
+
+    def command(self, tenant: str, command_id: str) -> tuple[int, CommandRow] | None:
+        """Partition of a command, and what it was answered; None if no partition knows it."""
+        self.commit_all()
+        for part in self.parts:
+            for row in part.commands(tenant, command_id):
+                return part.partition, row
+        return None
+
+    def queue(self, partition: int, name: str) -> QueueRow | None:
+        """A partition's copy of a queue; `default` is there from the start, for everybody."""
+        found = self.parts[partition].queue(name)
+        return QueueRow(0, False, []) if found is None and name == "default" else found
+
+    def may_use(self, tenant: str, queue: str) -> bool:
+        """Whether a job of `tenant` may go to `queue`, as far as this view knows."""
+        found = self.queue(self.partition_of_queue(queue), queue)
+        return found is not None and (not found.tenants or tenant in found.tenants)

@@ -1,0 +1,191 @@
+"""The course of the demo: submit, kill an owner, kill a worker, wait for the end of everything, settle up,
+verify.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from examples.demo.audit import Account, History, Kill, Life, settle
+from examples.demo.client import Api
+from examples.demo.display import Display
+from examples.demo.plan import MINUTE_MS, SPREAD_MS, Planned, is_near_minute, plan
+from examples.demo.witness import Sighting, WitnessFiles
+from minutebook.clock import SystemClock
+from minutebook.embedded.cluster import Cluster, lock_folder
+
+OWNER_KILLED_AFTER_MS: Final = 11_000
+WORKER_KILLED_AFTER_MS: Final = 20_000
+_LOOK_S: Final = 0.25
+_MARGIN_MS: Final = 1_500
+_PATIENCE_MS: Final = 60_000
+_OPEN: Final = ("active", "paused")
+
+
+class DemoError(Exception):
+    """The demo cannot go on; the message says why."""
+
+
+@dataclass(slots=True)
+class Day:
+    """One run on a cluster that has started, told on `display`."""
+
+    cluster: Cluster
+    display: Display
+    witness: WitnessFiles
+    clock: SystemClock = field(default_factory=SystemClock)
+    sightings: list[Sighting] = field(default_factory=list)
+    lives: dict[str, Life] = field(default_factory=dict)
+    kills: list[Kill] = field(default_factory=list)
+    began: int = 0
+
+    async def run(self) -> Account:
+        """Live through it. Returns the account of the three sides; raises DemoError or ApiError if it cannot
+        be drawn up.
+        """
+        watching = asyncio.create_task(self._watch())
+        try:
+            async with Api(self.cluster.api_url, self.cluster.api_key) as api:
+                return await self._live(api)
+        finally:
+            watching.cancel()
+
+    async def _live(self, api: Api) -> Account:
+        await self._pass_minute()
+        self.began = self.clock.now()
+        jobs = plan(self.began)
+        await self._submit(api, jobs)
+        await self._kill_some()
+        await self._await_end(api, jobs)
+        histories = await self._histories(api, jobs)
+        self._look()
+        return settle(jobs, self.lives, histories, self.sightings, self.kills)
+
+    async def _submit(self, api: Api, jobs: Sequence[Planned]) -> None:
+        crons = [job for job in jobs if job.instants is None]
+        for job in crons:
+            await self._submit_one(api, job)
+        await asyncio.gather(*(self._submit_one(api, job) for job in jobs if job.instants is not None))
+        await api.cancel("cancelled")
+        self.display.say(
+            f"{len(jobs)} jobs submitted in {(self.clock.now() - self.began) / 1000:.1f} s, one cancelled"
+        )
+
+    async def _submit_one(self, api: Api, job: Planned) -> None:
+        self.lives[job.id] = Life(self.clock.now(), self.clock.now())
+        await api.submit(job.body)
+
+    async def _kill_some(self) -> None:
+        await self._until(self.began + OWNER_KILLED_AFTER_MS)
+        self._kill("owner-1")
+        await self._until(self.began + WORKER_KILLED_AFTER_MS)
+        self._kill("worker-1")
+
+    def _kill(self, name: str) -> None:
+        pid = self.cluster.kill(name)
+        if pid is None:
+            raise DemoError(f"{name} was to be killed but does not run: see its log")
+        self.kills.append(Kill(name, self.clock.now(), pid))
+        self.display.say(f"{name} (process {pid}) killed with SIGKILL; it is started again")
+
+    async def _await_end(self, api: Api, jobs: Sequence[Planned]) -> None:
+        """Until every job is closed: one-off jobs by themselves, cron jobs cancelled once they have run."""
+        one_off = [job.id for job in jobs if job.instants is not None]
+        last_due = self.began + SPREAD_MS
+        await self._until(last_due)
+        await self._await_closed(api, one_off, last_due + _PATIENCE_MS)
+        await self._until((self.began // MINUTE_MS + 1) * MINUTE_MS + 2 * _MARGIN_MS)
+        await self._pass_minute()
+        for job in jobs:
+            if job.instants is None:
+                self.lives[job.id] = Life(self.lives[job.id].submitted, self.clock.now())
+                await api.cancel(job.id)
+        self.display.say("All one-off jobs are closed, the cron jobs cancelled")
+
+    async def _await_closed(self, api: Api, pending: list[str], deadline: int) -> None:
+        while pending:
+            found = await asyncio.gather(*map(api.job, pending))
+            pending = [job["id"] for job in found if job["status"] in _OPEN]
+            if pending and self.clock.now() > deadline:
+                self.display.say(f"Not closed in time: {', '.join(pending[:5])} ({len(pending)} in all)")
+                return
+            await asyncio.sleep(1)
+
+    async def _histories(self, api: Api, jobs: Sequence[Planned]) -> dict[str, History]:
+        async def read(job: Planned) -> tuple[str, History]:
+            return job.id, History((await api.job(job.id))["status"], await api.attempts(job.id))
+
+        return dict(await asyncio.gather(*map(read, jobs)))
+
+    async def _pass_minute(self) -> None:
+        """Wait until no whole minute is near: else nobody could say on which side of it a command falls."""
+        while is_near_minute(self.clock.now(), _MARGIN_MS):
+            await asyncio.sleep(0.1)
+
+    async def _until(self, at: int) -> None:
+        await asyncio.sleep(max(0, at - self.clock.now()) / 1000)
+
+    async def _watch(self) -> None:
+        while True:
+            self._look()
+            elapsed_ms = self.clock.now() - self.began if self.began else 0
+            self.display.show(elapsed_ms / 1000, self.cluster.processes)
+            await asyncio.sleep(_LOOK_S)
+
+    def _look(self) -> None:
+        for sighting in self.witness.news():
+            self.sightings.append(sighting)
+            self.display.tally.add(sighting)
+
+
+async def verify(cluster: Cluster, say: Callable[[str], None]) -> dict[str, Any]:
+    """Have every process copy its state, then let replay fold the log again and compare. Returns its report,
+    `ok` in it.
+    """
+    await _checkpoint(cluster)
+    say("Owners and API have copied their state; replay folds the log again and compares")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "replay", "verify", "--checkpoints", str(cluster.checkpoint_dir), "--output", "json",
+        env=cluster.environment, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+    report = _last_object(output)
+    return {**report, "ok": process.returncode == 0}
+
+
+async def _checkpoint(cluster: Cluster) -> None:
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+        for name, port in cluster.health_ports.items():
+            answer = await http.post(f"http://127.0.0.1:{port}/checkpoint")
+            if answer.is_error:
+                raise DemoError(f"{name} made no copy of its state: {answer.status_code} {answer.text[:200]}")
+
+
+def _last_object(output: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(output)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def fresh_folder(data: Path) -> Path:
+    """`data`, empty of an earlier demo. Raises DemoError if something else is in it, BrokerRunningError if it
+    is in use.
+    """
+    if data.exists() and any(data.iterdir()):
+        if not (data / "cluster.lock").exists():
+            raise DemoError(f"{data} holds something else: name another folder with --data")
+        with lock_folder(data):
+            shutil.rmtree(data)
+    data.mkdir(parents=True, exist_ok=True)
+    return data

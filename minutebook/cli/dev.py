@@ -1,0 +1,173 @@
+"""`minutebook dev`: all processes on this machine with an embedded Kafka, kept running until Ctrl-C.
+
+`dev.json` in the data folder says where they are and which live, for scripts that test the services from
+outside. It is there only while they run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final, NoReturn
+
+import typer
+
+from minutebook.embedded.cluster import Cluster, ClusterSettings
+from minutebook.errors import MinutebookError
+from minutebook.log.settings import KafkaSettings
+
+DEMO_WORKER: Final = "examples.demo.tasks:app"
+_PASSED_ON: Final = ("MINUTEBOOK_STREAMS_", "MINUTEBOOK_API_", "MINUTEBOOK_WORKER_")
+_INTERRUPTED: Final = 130
+
+
+def dev(
+    data: Annotated[
+        Path, typer.Option(help="Folder of everything it keeps.", envvar="MINUTEBOOK_DEV_DATA")
+    ] = Path(".minutebook"),
+    worker: Annotated[
+        str, typer.Option(help="Your tasks, as module:app.", envvar="MINUTEBOOK_APP")
+    ] = DEMO_WORKER,
+    owners: Annotated[int, typer.Option(min=1, help="Owner processes.")] = 2,
+    workers: Annotated[int, typer.Option(min=0, help="Worker processes.")] = 2,
+    queues: Annotated[
+        str, typer.Option(help="Queues of the workers, with commas; all of the app by default.")
+    ] = "",
+    concurrency: Annotated[int, typer.Option(min=1, help="Tasks at once in each worker.")] = 100,
+    api_port: Annotated[int | None, typer.Option(help="Port of the API; a free one by default.")] = None,
+    kafka_port: Annotated[int | None, typer.Option(help="Port of the broker; a free one by default.")] = None,
+) -> None:
+    """Run Kafka, owners, API and workers, and restart what dies. Ctrl-C stops all.
+
+    With MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS set, that broker is used and none is started.
+    """
+    settings = ClusterSettings(
+        data_dir=data,
+        owners=owners,
+        workers=workers,
+        worker=worker,
+        queues=[name for name in queues.split(",") if name],
+        concurrency=concurrency,
+        kafka=_given_kafka(),
+        kafka_port=kafka_port,
+        api_port=api_port,
+        environment=passed_on(os.environ),
+    )
+    status = StatusFile(data / "dev.json")
+    cluster = Cluster(settings, status.changed)
+    with stop_signals():
+        try:
+            cluster.start(_say)
+            status.begin(cluster)
+            typer.echo(_addresses(cluster, data))
+            threading.Event().wait()
+        except MinutebookError as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(1) from error
+        except KeyboardInterrupt:
+            raise typer.Exit(_INTERRUPTED) from None
+        finally:
+            status.end()
+            stop(cluster)
+
+
+def stop(cluster: Cluster) -> None:
+    """Stop in order; interrupted again, end everything at once."""
+    try:
+        cluster.stop(_say)
+    except KeyboardInterrupt:
+        _say("Interrupted again: everything is ended at once")
+        cluster.kill_all()
+
+
+class StatusFile:
+    """`dev.json`: `api_url`, `api_key`, `bootstrap_servers`, `processes` (each `name`, `pid`).
+
+    It is replaced whole at each change, so a reader never sees half of it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._is_kept = False
+        self._writing = threading.Lock()
+
+    def begin(self, cluster: Cluster) -> None:
+        """Write it, and from now on at each change."""
+        self._is_kept = True
+        self.changed(cluster)
+
+    def changed(self, cluster: Cluster) -> None:
+        """Write what is alive now."""
+        with self._writing:
+            if not self._is_kept:
+                return
+            content = {
+                "api_url": cluster.api_url,
+                "api_key": cluster.api_key,
+                "bootstrap_servers": cluster.bootstrap_servers,
+                "processes": [process._asdict() for process in cluster.processes],
+            }
+            _replace(self._path, json.dumps(content, indent=2) + "\n")
+
+    def end(self) -> None:
+        """Take it away: nothing that it says is true any more."""
+        with self._writing:
+            self._is_kept = False
+            self._path.unlink(missing_ok=True)
+
+
+def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """The settings of owners, API and workers that the caller has set: they reach the processes."""
+    return {name: value for name, value in environment.items() if name.startswith(_PASSED_ON)}
+
+
+@contextmanager
+def stop_signals() -> Iterator[None]:
+    """Make SIGTERM and SIGHUP end the block as Ctrl-C does, by KeyboardInterrupt."""
+
+    def interrupt(_number: int, _frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _given_kafka() -> KafkaSettings | None:
+    return KafkaSettings() if "MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS" in os.environ else None
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write `text` to `path` in one step, readable by its owner alone: it holds the API key."""
+    partial = path.with_suffix(".partial")
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
+        handle.write(text)
+    partial.replace(path)
+
+
+def _addresses(cluster: Cluster, data: Path) -> str:
+    return "\n".join(
+        (
+            "",
+            f"  API      {cluster.api_url}",
+            f"  API key  {cluster.api_key}",
+            f"  Kafka    {cluster.bootstrap_servers}",
+            f"  data     {data} (logs/ has one file a process, dev.json the addresses and process ids)",
+            "",
+            "Ctrl-C stops everything.",
+        )
+    )
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,42 @@
+"""The HTTP client: what users and the command line reach the API with."""
+
+from minutebook.client.client import Client, SyncClient
+from minutebook.client.errors import (
+    ApiError,
+    DeniedError,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+)
+from minutebook.client.models import (
+    BatchResult,
+    Command,
+    Execution,
+    ExecutionPage,
+    Job,
+    JobRequest,
+    Problem,
+    Queue,
+    RunNow,
+)
+from minutebook.client.settings import ClientSettings
+
+__all__ = [
+    "ApiError",
+    "BatchResult",
+    "Client",
+    "ClientSettings",
+    "Command",
+    "DeniedError",
+    "Execution",
+    "ExecutionPage",
+    "Job",
+    "JobRequest",
+    "NotFoundError",
+    "Problem",
+    "Queue",
+    "RefusedError",
+    "RunNow",
+    "SyncClient",
+    "UnavailableError",
+]

@@ -1,0 +1,46 @@
+"""The first API key of an installation: made once, kept in a folder, known to the API by its hash alone.
+
+`python -m minutebook.client.keys FOLDER` makes `FOLDER/api-key`, which only its owner can read, and
+`FOLDER/keys.json`, which is what MINUTEBOOK_API_KEYS_FILE names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Final
+
+TENANT: Final = "default"
+ROLE: Final = "admin"
+
+
+def kept_key(file: Path) -> str:
+    """The API key in `file`, made if it is not there; readable by its owner alone."""
+    with contextlib.suppress(FileNotFoundError):
+        return file.read_text().strip()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    key = f"mb_{secrets.token_urlsafe(32)}"
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
+        handle.write(f"{key}\n")
+    return key
+
+
+def keyring(key: str) -> str:
+    """What the API is told of `key`, as JSON: SHA-256 in hex -> tenant `default`, role admin."""
+    return json.dumps({hashlib.sha256(key.encode()).hexdigest(): {"tenant": TENANT, "role": ROLE}})
+
+
+def main(folder: Path) -> None:
+    """Make both files in `folder` unless they are there."""
+    key = kept_key(folder / "api-key")
+    (folder / "keys.json").write_text(f"{keyring(key)}\n")
+    sys.stderr.write(f"API key: {folder / 'api-key'}\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""Pure job logic: decide and fold. No clock, no chance, no I/O."""

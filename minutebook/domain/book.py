@@ -1,0 +1,210 @@
+"""The state of one partition: typed families over a store, with what is decided but not yet in the log on top.
+
+Writes gather in memory and are seen by reads at once; `commit` hands them to the store in one batch, `discard` drops
+them. A bounded cache of decoded rows saves reading back what was written a moment ago.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from minutebook.domain import keys
+from minutebook.domain.state import Answer, Cursor, Execution, Job, Queue, Session, Spec
+from minutebook.store.port import Rows
+
+T = TypeVar("T")
+
+FAMILIES: Final = (
+    "cursor",
+    "jobs",
+    "specs",
+    "executions",
+    "index",
+    "queued",
+    "running",
+    "counts",
+    "queues",
+    "sessions",
+    "closed",
+    "shelf",
+    "commands",
+    "ended",
+)
+REMEMBERED: Final = ("closed", "shelf", "commands", "ended")
+CACHED_MAX: Final = 20_000
+DEFAULT_QUEUE: Final = "default"
+
+_encode = msgspec.msgpack.Encoder().encode
+_ABSENT: Final = object()
+
+
+class Family(Generic[T]):
+    """Rows of one kind: structs, or plain bytes where `kind` is bytes."""
+
+    def __init__(self, rows: Rows, name: str, kind: type[T]) -> None:
+        self._rows = rows
+        self._name = name
+        self._is_plain = kind is bytes
+        self._decode = msgspec.msgpack.Decoder(kind).decode
+        self.pending: dict[bytes, T | None] = {}
+        self._cache: dict[bytes, T | None] = {}
+
+    def get(self, key: bytes) -> T | None:
+        """The row under `key`, None where there is none."""
+        found = self.pending.get(key, _ABSENT)
+        if found is _ABSENT:
+            found = self._cache.get(key, _ABSENT)
+            if found is _ABSENT:
+                return self._read(key)
+        return found  # type: ignore[return-value]  # _ABSENT is excluded above
+
+    def _read(self, key: bytes) -> T | None:
+        stored = self._rows.get(self._name, key)
+        if stored is None:
+            return None
+        return stored if self._is_plain else self._decode(stored)  # type: ignore[return-value]  # plain: T is bytes
+
+    def put(self, key: bytes, row: T) -> None:
+        """Write `row`."""
+        self.pending[key] = row
+
+    def delete(self, key: bytes) -> None:
+        """Delete the row, if there is one."""
+        self.pending[key] = None
+
+    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, T]]:
+        """Rows whose keys start with `prefix`, what is pending included, in order of keys."""
+        found: dict[bytes, T | None] = {}
+        for key, stored in self._rows.scan(self._name, prefix, keys.after(prefix) if prefix else None):
+            found[key] = stored if self._is_plain else self._decode(stored)  # type: ignore[assignment]  # as above
+        found.update((key, row) for key, row in self.pending.items() if key.startswith(prefix))
+        for key in sorted(found):
+            row = found[key]
+            if row is not None:
+                yield key, row
+
+    def encoded(self) -> dict[bytes, bytes | None]:
+        """What is pending, as stored."""
+        if self._is_plain:
+            return self.pending  # type: ignore[return-value]  # T is bytes
+        return {key: None if row is None else _encode(row) for key, row in self.pending.items()}
+
+    def settle(self) -> None:
+        """Pending rows are in the store now."""
+        if self._is_plain:
+            self.pending = {}
+            return
+        if len(self._cache) + len(self.pending) > CACHED_MAX:
+            self._cache.clear()
+        self._cache.update(self.pending)
+        self.pending = {}
+
+    def discard(self) -> None:
+        """Forget what is pending."""
+        self.pending = {}
+
+    def forget_cached(self) -> None:
+        """Forget what is cached: the store was written past this family."""
+        self._cache.clear()
+
+
+class Book:
+    """Everything that a partition's owner knows for certain."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.cursors = Family(rows, "cursor", Cursor)
+        self.jobs = Family(rows, "jobs", Job)
+        self.specs = Family(rows, "specs", Spec)
+        self.executions = Family(rows, "executions", Execution)
+        self.index = Family(rows, "index", bytes)
+        self.queued = Family(rows, "queued", bytes)
+        self.running = Family(rows, "running", bytes)
+        self.counts = Family(rows, "counts", int)
+        self.queues = Family(rows, "queues", Queue)
+        self.sessions = Family(rows, "sessions", Session)
+        self.closed = Family(rows, "closed", Job)
+        self.shelf = Family(rows, "shelf", Spec)
+        self.commands = Family(rows, "commands", Answer)
+        self.ended = Family(rows, "ended", bytes)
+        self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
+            "cursor": self.cursors,
+            "jobs": self.jobs,
+            "specs": self.specs,
+            "executions": self.executions,
+            "index": self.index,
+            "queued": self.queued,
+            "running": self.running,
+            "counts": self.counts,
+            "queues": self.queues,
+            "sessions": self.sessions,
+            "closed": self.closed,
+            "shelf": self.shelf,
+            "commands": self.commands,
+            "ended": self.ended,
+        }
+        self._ranges: list[tuple[str, bytes, bytes]] = []
+        self.cursor = self.cursors.get(b"") or Cursor()
+        self._committed = self.cursor
+
+    def advance(self, cursor: Cursor) -> None:
+        """Move the cursor."""
+        self.cursor = cursor
+        self.cursors.put(b"", cursor)
+
+    def remembered(self, family: Family[T], row: bytes) -> T | None:
+        """A row kept by day, looked for in every day that is kept."""
+        for day in self.cursor.days:
+            found = family.get(keys.remembered_row(day, row))
+            if found is not None:
+                return found
+        return None
+
+    def queue(self, name: str) -> Queue | None:
+        """A declared queue; `default` is there from the start, for everybody."""
+        found = self.queues.get(name.encode())
+        return Queue(0, False, []) if found is None and name == DEFAULT_QUEUE else found
+
+    def drop_day(self, day: int) -> None:
+        """Delete all rows remembered for `day`."""
+        for name in REMEMBERED:
+            family = self._families[name]
+            start, end = keys.remembered_row(day, b""), keys.remembered_row(day + 1, b"")
+            self._ranges.append((name, start, end))
+            family.forget_cached()
+            for key in [key for key in family.pending if start <= key < end]:
+                del family.pending[key]
+
+    def commit(self) -> None:
+        """Everything pending goes to the store in one batch."""
+        pending = {name: family.encoded() for name, family in self._families.items() if family.pending}
+        self.rows.write(pending, self._ranges)
+        for family in self._families.values():
+            if family.pending:
+                family.settle()
+        self._ranges = []
+        self._committed = self.cursor
+
+    def discard(self) -> None:
+        """Everything pending is forgotten: its frame is void."""
+        for family in self._families.values():
+            family.discard()
+        self._ranges = []
+        self.cursor = self._committed
+
+
+def digest(rows: Rows) -> bytes:
+    """SHA-256 over every row of every family: equal states have equal digests."""
+    total = hashlib.sha256()
+    for name in FAMILIES:
+        total.update(name.encode() + b"\0")
+        for key, value in rows.scan(name, b"", None):
+            total.update(struct.pack(">II", len(key), len(value)))
+            total.update(key)
+            total.update(value)
+    return total.digest()

@@ -1,0 +1,66 @@
+"""Commands: what a caller wants, imperative. Defaults are those of the create body.
+
+Instants are milliseconds since the epoch, UTC. `schemas/` holds the wire form; `tests/unit` proves the two agree.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class SubmitJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: register a job. At most one of run_at, delay_ms, cron; none = now. Key <tenant>/<job_id>."""
+
+    tenant: str
+    job_id: str
+    command_id: str  # 1-64 of [A-Za-z0-9._-]; deduplicated per (tenant, job id)
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    task: str
+    payload: bytes  # JSON text, kept byte for byte
+    queue: str = "default"
+    run_at: int | None = None  # ms since the epoch, UTC
+    delay_ms: int | None = None  # from the broker's stamp of this record
+    cron: str | None = None  # five fields
+    zone: str = "UTC"  # IANA name
+    late: str = "refuse"  # for a run_at more than a day past
+    timeout_ms: int = 300000  # of one attempt
+    is_keyed: bool = False  # the job id was derived from an Idempotency-Key
+    traceparent: str = ""  # W3C trace context
+
+
+class CancelJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: no instant and no attempt after this. Key <tenant>/<job_id>."""
+
+    tenant: str
+    job_id: str
+    command_id: str  # 1-64 of [A-Za-z0-9._-]; deduplicated per (tenant, job id)
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+
+
+class RunJobNow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: one execution at once, beside the schedule. Key <tenant>/<job_id>."""
+
+    tenant: str
+    job_id: str
+    command_id: str  # 1-64 of [A-Za-z0-9._-]; deduplicated per (tenant, job id)
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+
+
+class DeclareQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: declare a queue or change it. Key queue::<name>."""
+
+    name: str
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    is_open: bool = False  # also published on executions-due.<name>
+    tenants: list[str] = msgspec.field(default_factory=list)  # who may use it; empty = everybody
+
+
+Command = SubmitJob | CancelJob | RunJobNow | DeclareQueue
+JobCommand = SubmitJob | CancelJob | RunJobNow

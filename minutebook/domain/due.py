@@ -1,0 +1,191 @@
+"""What has come due: rows of the time index to executions, missed instants included.
+
+A schedule that fell behind runs every missed instant of the last day, the latest 100 of them; older ones and those
+beyond 100 are skipped on record, as ranges with their count. A job that fires once runs however late it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from minutebook import ids
+from minutebook.domain import events as facts
+from minutebook.domain import keys
+from minutebook.domain.book import Book
+from minutebook.domain.decide import next_cron_instant
+from minutebook.domain.state import NONE_AT, UNCHANGED, Job, Spec
+from minutebook.errors import BrokenFrameError
+
+MISFIRE_WINDOW_MS: Final = keys.DAY_MS
+MISFIRE_MAX: Final = 100
+MISSED_STEP_MAX: Final = 10_000
+"""Missed instants looked at in one decision; the rest comes in the next cycle."""
+
+
+class Due(NamedTuple):
+    """One execution that has come due. `next_at` UNCHANGED: it does not come from the job's schedule."""
+
+    tenant: str
+    queue: str
+    task: str
+    execution: str
+    version: int
+    scheduled_at: int
+    due_at: int
+    next_at: int
+    attempt: int
+    priority: int
+    payload_bytes: int
+
+
+def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], facts.ExecutionsSkipped | None]:
+    """What one index row at or before `now` stands for: executions, and instants skipped before them.
+
+    Nothing for a row that a decision of this very cycle has taken back.
+    """
+    at, kind, row = keys.index_parts(key)
+    if kind == keys.EXECUTION:
+        return _execution_due(book, row, at), None
+    job = book.jobs.get(row)
+    if job is None or job.indexed_at != at:
+        return [], None
+    spec = _spec(book, row, job.version)
+    tenant, job_id = keys.names(row)
+    if not spec.cron:
+        return [_due(tenant, job_id, job, spec, job.next_at, NONE_AT)], None
+    following = next_cron_instant(spec.cron, spec.zone, job.next_at)
+    is_alone = following == NONE_AT or following > now
+    if is_alone and now - job.next_at <= MISFIRE_WINDOW_MS:
+        return [_due(tenant, job_id, job, spec, job.next_at, following)], None
+    return _missed(tenant, job_id, job, spec, now)
+
+
+def _spec(book: Book, row: bytes, version: int) -> Spec:
+    spec = book.specs.get(keys.spec_row(row, version))
+    if spec is None:
+        raise BrokenFrameError(f"version {version} of {row!r} is not there")
+    return spec
+
+
+def _due(tenant: str, job_id: str, job: Job, spec: Spec, at: int, next_at: int) -> Due:
+    execution = ids.execution_id(job_id, at)
+    return Due(
+        tenant,
+        spec.queue,
+        spec.task,
+        execution,
+        job.version,
+        at,
+        at,
+        next_at,
+        1,
+        spec.priority,
+        len(spec.payload),
+    )
+
+
+def _execution_due(book: Book, row: bytes, at: int) -> list[Due]:
+    """A retry, a run-now, or a wait that is over."""
+    execution = book.executions.get(row)
+    if execution is None or execution.indexed_at != at:
+        return []
+    spec = _spec(book, keys.job_of_execution(row), execution.version)
+    tenant, name = keys.names(row)
+    return [
+        Due(
+            tenant,
+            spec.queue,
+            spec.task,
+            name,
+            execution.version,
+            execution.scheduled_at,
+            execution.ready_at,
+            UNCHANGED,
+            execution.attempt,
+            spec.priority,
+            len(spec.payload),
+        )
+    ]
+
+
+def _missed(
+    tenant: str, job_id: str, job: Job, spec: Spec, now: int
+) -> tuple[list[Due], facts.ExecutionsSkipped | None]:
+    missed = [job.next_at]
+    while len(missed) < MISSED_STEP_MAX:
+        following = next_cron_instant(spec.cron, spec.zone, missed[-1])
+        if following == NONE_AT or following > now:
+            break
+        missed.append(following)
+    else:
+        following = next_cron_instant(spec.cron, spec.zone, missed[-1])
+        if following != NONE_AT and following <= now:
+            return [], _skip(tenant, job_id, missed, following)
+    kept = [at for at in missed[-MISFIRE_MAX:] if now - at <= MISFIRE_WINDOW_MS]
+    dropped = missed[: len(missed) - len(kept)]
+    nexts = [*kept[1:], following]
+    skipped = _skip(tenant, job_id, dropped, kept[0] if kept else following) if dropped else None
+    return [
+        _due(tenant, job_id, job, spec, at, after) for at, after in zip(kept, nexts, strict=bool(kept))
+    ], skipped
+
+
+def _skip(tenant: str, job_id: str, instants: list[int], next_at: int) -> facts.ExecutionsSkipped:
+    return facts.ExecutionsSkipped(
+        tenant, job_id, "misfire", instants[0], instants[-1], len(instants), next_at
+    )
+
+
+class Names:
+    """Dictionary of a column: each text once, rows hold its number."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """Number of `text`, given on first sight."""
+        found = self._numbers.get(text)
+        if found is None:
+            found = self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return found
+
+    def column(self, texts: Iterable[str]) -> list[int]:
+        """Numbers of `texts`."""
+        number = self.number
+        return [number(text) for text in texts]
+
+
+def queued_event(rows: list[Due]) -> facts.ExecutionsQueued:
+    """`rows`, at least one, as columns."""
+    columns = list(zip(*rows, strict=True))
+    tenants, queues, tasks = Names(), Names(), Names()
+    return facts.ExecutionsQueued(
+        tenant=tenants.column(columns[0]),
+        queue=queues.column(columns[1]),
+        task=tasks.column(columns[2]),
+        executions=list(columns[3]),
+        versions=list(columns[4]),
+        scheduled_at=list(columns[5]),
+        due_at=list(columns[6]),
+        next_at=list(columns[7]),
+        attempts=list(columns[8]),
+        priorities=list(columns[9]),
+        tenants=tenants.texts,
+        queues=queues.texts,
+        tasks=tasks.texts,
+    )
+
+
+def due_granted_event(rows: list[Due], sessions_of_rows: list[str]) -> facts.ExecutionsDueGranted:
+    """`rows`, each granted to the session beside it, as columns."""
+    queued = queued_event(rows)
+    sessions = Names()
+    return facts.ExecutionsDueGranted(
+        **{name: getattr(queued, name) for name in queued.__struct_fields__},
+        session=sessions.column(sessions_of_rows),
+        sessions=sessions.texts,
+        permits=[],
+    )

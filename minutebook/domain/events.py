@@ -1,0 +1,375 @@
+"""Events: facts decided by an owner, past tense, as they stand in a frame.
+
+What is decided together for many executions is one event with columns of equal length; `tenants`, `queues`, `tasks`
+and `sessions` are dictionaries of an event, and `tenant`, `queue`, `task`, `session` columns index into them.
+Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v1.avsc` is the wire form.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ExecutionsDueGranted(msgspec.Struct, frozen=True, gc=False):
+    """Came due and granted in one frame. The token of a row follows from its place."""
+
+    tenants: list[str]
+    queues: list[str]
+    tasks: list[str]
+    tenant: list[int]
+    queue: list[int]
+    task: list[int]
+    executions: list[str]
+    versions: list[int]
+    scheduled_at: list[int]
+    due_at: list[int]
+    next_at: list[int]  # next instant of the schedule, -1 = none
+    attempts: list[int]
+    priorities: list[int]
+    sessions: list[str]
+    session: list[int]
+    permits: list[int]  # empty or one per row
+
+
+class AttemptsSucceeded(msgspec.Struct, frozen=True, gc=False):
+    """Results."""
+
+    tenants: list[str]
+    tenant: list[int]
+    executions: list[str]
+    tokens: list[int]
+    start_delay_ms: list[int]  # as reported
+    run_ms: list[int]  # as reported
+
+
+class ExecutionsGranted(msgspec.Struct, frozen=True, gc=False):
+    """queued -> running."""
+
+    tenants: list[str]
+    tenant: list[int]
+    executions: list[str]
+    attempts: list[int]
+    sessions: list[str]
+    session: list[int]
+    permits: list[int]
+
+
+class ExecutionsQueued(msgspec.Struct, frozen=True, gc=False):
+    """Came due: scheduled -> queued."""
+
+    tenants: list[str]
+    queues: list[str]
+    tasks: list[str]
+    tenant: list[int]
+    queue: list[int]
+    task: list[int]
+    executions: list[str]
+    versions: list[int]
+    scheduled_at: list[int]
+    due_at: list[int]
+    next_at: list[int]  # next instant of the schedule, -1 = none
+    attempts: list[int]
+    priorities: list[int]
+
+
+class JobSubmitted(msgspec.Struct, frozen=True, gc=False):
+    """A job and its first version."""
+
+    tenant: str
+    job_id: str
+    command_id: str
+    actor: str
+    issued_at: int
+    accepted_at: int  # the broker's stamp of the command
+    fingerprint: bytes
+    task: str
+    payload: bytes
+    key_id: int  # 0 = clear
+    payload_sha256: bytes
+    queue: str
+    cron: str  # empty = once
+    zone: str
+    late: str
+    timeout_ms: int
+    priority: int
+    next_at: int  # first instant
+    traceparent: str
+
+
+class AttemptFailed(msgspec.Struct, frozen=True, gc=False):
+    """failed; retry_at = -1: given up or cancelled, see the event that follows."""
+
+    tenant: str
+    execution: str
+    attempt: int
+    token: int
+    session: str
+    error_type: str
+    message: str
+    is_permanent: bool
+    retry_at: int
+    start_delay_ms: int
+    run_ms: int
+
+
+class GrantsReturned(msgspec.Struct, frozen=True, gc=False):
+    """running -> queued (or waiting until wait_until), same attempt."""
+
+    tenants: list[str]
+    reason: str
+    tenant: list[int]
+    executions: list[str]
+    tokens: list[int]
+    sessions: list[str]
+    session: list[int]
+    wait_until: list[int]  # -1 = queued at once
+
+
+class AttemptsLost(msgspec.Struct, frozen=True, gc=False):
+    """running -> lost; a further attempt is queued at once unless given up."""
+
+    tenants: list[str]
+    cause: str
+    tenant: list[int]
+    executions: list[str]
+    tokens: list[int]
+    sessions: list[str]
+    session: list[int]
+    has_retry: list[bool]
+
+
+class ExecutionDead(msgspec.Struct, frozen=True, gc=False):
+    """Given up: a dead letter follows."""
+
+    tenant: str
+    execution: str
+    version: int
+    generation: int
+    attempt: int
+    scheduled_at: int
+    due_at: int
+    given_up_at: int
+    cause: str
+    error_type: str
+    message: str
+
+
+class ExecutionsSkipped(msgspec.Struct, frozen=True, gc=False):
+    """Instants that do not become runs; a range with its count."""
+
+    tenant: str
+    job_id: str
+    reason: str
+    first_at: int
+    last_at: int
+    count: int
+    next_at: int
+
+
+class ExecutionRequested(msgspec.Struct, frozen=True, gc=False):
+    """Run now: a further execution, due at once."""
+
+    tenant: str
+    job_id: str
+    command_id: str
+    actor: str
+    reason: str
+    accepted_at: int
+    execution: str
+
+
+class JobCancelled(msgspec.Struct, frozen=True, gc=False):
+    """No instant after this; executions: cancelled with it; stopping: running ones asked to stop."""
+
+    tenant: str
+    job_id: str
+    command_id: str
+    actor: str
+    reason: str
+    accepted_at: int
+    executions: list[str]
+    stopping: list[str]
+    tokens: list[int]  # of stopping
+
+
+class AttemptCancelled(msgspec.Struct, frozen=True, gc=False):
+    """A running attempt of a cancelled job ended without success."""
+
+    tenant: str
+    execution: str
+    attempt: int
+    token: int
+    cause: str
+
+
+class CommandAnswered(msgspec.Struct, frozen=True, gc=False):
+    """A command that changes nothing gets the first answer again."""
+
+    tenant: str
+    job_id: str
+    command_id: str
+    reason: str
+
+
+class CommandRejected(msgspec.Struct, frozen=True, gc=False):
+    """A command refused."""
+
+    tenant: str
+    job_id: str
+    command_id: str
+    command: str
+    reason: str  # code of the problem
+    field: str
+    detail: str
+
+
+class SessionStarted(msgspec.Struct, frozen=True, gc=False):
+    """First grant to a session."""
+
+    session: str
+    worker: str
+    tasks: list[str]
+    lease_ms: int
+    pulse_ms: int
+
+
+class SessionEnded(msgspec.Struct, frozen=True, gc=False):
+    """Final."""
+
+    session: str
+    cause: str
+
+
+class ReportRefused(msgspec.Struct, frozen=True, gc=False):
+    """A result or hand-back that changes nothing."""
+
+    session: str
+    kind: str
+    tenant: str
+    execution: str
+    token: int
+    reason: str
+
+
+class RecordRejected(msgspec.Struct, frozen=True, gc=False):
+    """A record that cannot be taken."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+
+
+class InputRefused(msgspec.Struct, frozen=True, gc=False):
+    """decide itself failed on this input."""
+
+    topic: str
+    offset: int
+    index: int
+    reason: str
+
+
+class OutputRefused(msgspec.Struct, frozen=True, gc=False):
+    """An output that the broker refuses for good."""
+
+    frame: int
+    topic: str
+    reason: str
+
+
+class CommandForwarded(msgspec.Struct, frozen=True, gc=False):
+    """A misplaced command, mailed to its partition."""
+
+    partition: int
+    tenant: str
+    job_id: str
+    command_id: str
+    accepted_at: int
+    source_offset: int
+    command: bytes
+
+
+class QueueDeclared(msgspec.Struct, frozen=True, gc=False):
+    """At the queue's home."""
+
+    name: str
+    version: int
+    is_open: bool
+    tenants: list[str]
+    command_id: str
+    actor: str
+    accepted_at: int
+
+
+class QueueCopied(msgspec.Struct, frozen=True, gc=False):
+    """At each partition, the home's too."""
+
+    name: str
+    version: int
+    is_open: bool
+    tenants: list[str]
+
+
+class MailTaken(msgspec.Struct, frozen=True, gc=False):
+    """High-water mark of mail from a sender."""
+
+    sender: int
+    frame: int
+    row: int
+
+
+class OwnershipTaken(msgspec.Struct, frozen=True, gc=False):
+    """A new owner from here on."""
+
+    owner: str
+    epoch: int
+    reports_from: int  # leases rebuilt from this offset of worker-reports
+    reports_to: int
+
+
+class LogOpened(msgspec.Struct, frozen=True, gc=False):
+    """Genesis."""
+
+    log_id: str
+    partitions: int
+    partition: int
+    clock_bound_ms: int
+    format_version: int
+
+
+class DayForgotten(msgspec.Struct, frozen=True, gc=False):
+    """Closed jobs, command ids and ended sessions of that day are dropped."""
+
+    day: int  # days since the epoch
+
+
+Event = (
+    ExecutionsDueGranted
+    | AttemptsSucceeded
+    | ExecutionsGranted
+    | ExecutionsQueued
+    | JobSubmitted
+    | AttemptFailed
+    | GrantsReturned
+    | AttemptsLost
+    | ExecutionDead
+    | ExecutionsSkipped
+    | ExecutionRequested
+    | JobCancelled
+    | AttemptCancelled
+    | CommandAnswered
+    | CommandRejected
+    | SessionStarted
+    | SessionEnded
+    | ReportRefused
+    | RecordRejected
+    | InputRefused
+    | OutputRefused
+    | CommandForwarded
+    | QueueDeclared
+    | QueueCopied
+    | MailTaken
+    | OwnershipTaken
+    | LogOpened
+    | DayForgotten
+)

@@ -1,0 +1,462 @@
+"""Fold: facts change state. No clock, no chance, no I/O, no rule of time.
+
+An owner, a fresh owner after a crash and an auditor years later run this same code over the same frames.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from minutebook.domain import events as facts
+from minutebook.domain import keys
+from minutebook.domain.book import Book
+from minutebook.domain.events import Event
+from minutebook.domain.state import NONE_AT, UNCHANGED, Answer, Execution, Job, Queue, Session, Spec
+from minutebook.domain.transitions import closed_status, require
+from minutebook.errors import BrokenFrameError
+
+replace = msgspec.structs.replace
+
+
+def fold(book: Book, event: Event, token: int, now: int) -> None:
+    """Apply one event; `token` is that of its first row, `now` its frame's.
+
+    Raises BrokenFrameError for an event that does not fit the state: that halts the partition.
+    """
+    _FOLDS[type(event)](book, event, token, now)
+
+
+# -- jobs
+
+
+def _job(book: Book, row: bytes) -> Job:
+    job = book.jobs.get(row)
+    if job is None:
+        raise BrokenFrameError(f"job {row!r} is not there")
+    return job
+
+
+def _execution(book: Book, row: bytes) -> Execution:
+    execution = book.executions.get(row)
+    if execution is None:
+        raise BrokenFrameError(f"execution {row!r} is not open")
+    return execution
+
+
+def _remember(book: Book, now: int) -> int:
+    """The day of `now`, noted as one that holds rows."""
+    day = now // keys.DAY_MS
+    if day not in book.cursor.days:
+        book.advance(replace(book.cursor, days=[*book.cursor.days, day]))
+    return day
+
+
+def _answer(book: Book, row: bytes, command_id: str, answer: Answer, now: int) -> None:
+    book.commands.put(keys.remembered_row(_remember(book, now), row + b"\0" + command_id.encode()), answer)
+
+
+def _put_job(book: Book, row: bytes, job: Job, now: int) -> None:
+    """Write a job, or move it to the closed ones if it has come to its end."""
+    status = closed_status(job.status, job.next_at, job.open, job.last_outcome)
+    if status is None:
+        book.jobs.put(row, job)
+        return
+    book.jobs.delete(row)
+    book.specs.delete(keys.spec_row(row, job.version))
+    book.closed.put(keys.remembered_row(_remember(book, now), row), replace(job, status=status))
+
+
+def _submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> None:
+    row = keys.job_row(event.tenant, event.job_id)
+    at = max(event.next_at, now)
+    job = Job(1, "active", event.next_at, at, 0, "", event.fingerprint, event.command_id, event.accepted_at)
+    spec = Spec(
+        event.task,
+        event.queue,
+        event.priority,
+        event.payload,
+        event.cron,
+        event.zone,
+        event.timeout_ms,
+        event.traceparent,
+    )
+    book.specs.put(keys.spec_row(row, 1), spec)
+    book.jobs.put(row, job)
+    book.index.put(keys.index_row(at, keys.JOB, row), b"")
+
+
+def _cancelled(book: Book, event: facts.JobCancelled, token: int, now: int) -> None:
+    row = keys.job_row(event.tenant, event.job_id)
+    job = _job(book, row)
+    if job.indexed_at != NONE_AT:
+        book.index.delete(keys.index_row(job.indexed_at, keys.JOB, row))
+    for name in event.executions:
+        key = keys.execution_row(event.tenant, name)
+        execution = _execution(book, key)
+        require(execution.status, "cancelled", "cancelled", key)
+        _unplace(book, key, execution)
+        book.executions.delete(key)
+    for name in event.stopping:
+        key = keys.execution_row(event.tenant, name)
+        book.executions.put(key, replace(_execution(book, key), is_stopping=True))
+    left = job.open - len(event.executions)
+    changed = replace(
+        job, status="cancelled", next_at=NONE_AT, indexed_at=NONE_AT, open=left, last_outcome="cancelled"
+    )
+    _answer(book, row, event.command_id, Answer(True, ""), now)
+    _put_job(book, row, changed, now)
+
+
+def _unplace(book: Book, key: bytes, execution: Execution) -> None:
+    """Take an execution out of the index or the queued set, where it waits."""
+    if execution.status == "scheduled":
+        book.index.delete(keys.index_row(execution.indexed_at, keys.EXECUTION, key))
+    elif execution.status == "queued":
+        lane = _lane(book, key, execution.version)
+        book.queued.delete(keys.queued_row(lane.prefix(), execution.ready_at, keys.names(key)[1]))
+        _count(book, lane, -1)
+
+
+def _lane(book: Book, key: bytes, version: int) -> keys.Lane:
+    spec = book.specs.get(keys.spec_row(keys.job_of_execution(key), version))
+    if spec is None:
+        raise BrokenFrameError(f"version {version} of {key!r} is not there")
+    return keys.Lane(spec.queue, spec.task, spec.priority, keys.names(key)[0])
+
+
+def _count(book: Book, lane: keys.Lane, change: int) -> None:
+    key = lane.prefix()
+    left = (book.counts.get(key) or 0) + change
+    if left:
+        book.counts.put(key, left)
+    else:
+        book.counts.delete(key)
+
+
+def _requested(book: Book, event: facts.ExecutionRequested, token: int, now: int) -> None:
+    row = keys.job_row(event.tenant, event.job_id)
+    key = keys.execution_row(event.tenant, event.execution)
+    job = _job(book, row)
+    require("", "requested", "scheduled", key)
+    execution = Execution(
+        job.version, 1, "scheduled", event.accepted_at, event.accepted_at, now, indexed_at=now
+    )
+    book.executions.put(key, execution)
+    book.index.put(keys.index_row(now, keys.EXECUTION, key), b"")
+    book.jobs.put(row, replace(job, open=job.open + 1))
+    _answer(book, row, event.command_id, Answer(True, ""), now)
+
+
+def _skipped(book: Book, event: facts.ExecutionsSkipped, token: int, now: int) -> None:
+    row = keys.job_row(event.tenant, event.job_id)
+    job = _job(book, row)
+    _put_job(book, row, _reindexed(book, row, job, event.next_at, now), now)
+
+
+def _reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int) -> Job:
+    """`job` with its index row moved to `next_at`; an instant already past is placed at `now`."""
+    if job.indexed_at != NONE_AT:
+        book.index.delete(keys.index_row(job.indexed_at, keys.JOB, row))
+    if next_at == NONE_AT:
+        return replace(job, next_at=NONE_AT, indexed_at=NONE_AT)
+    at = max(next_at, now)
+    book.index.put(keys.index_row(at, keys.JOB, row), b"")
+    return replace(job, next_at=next_at, indexed_at=at)
+
+
+# -- executions come due
+
+
+def _due(book: Book, event: Any, token: int, now: int, name: str, status: str) -> None:
+    prefixes: dict[tuple[int, int, int, int], bytes] = {}
+    counts: Counter[bytes] = Counter()
+    tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
+    sessions = event.sessions if status == "running" else ()
+    for number, execution_id in enumerate(event.executions):
+        key = tenants[event.tenant[number]] + execution_id.encode()
+        job_row = key[: key.rindex(b":")]
+        is_unchanged = event.next_at[number] == UNCHANGED
+        execution = (
+            _come_due(book, key, name, status)
+            if is_unchanged
+            else _first_due(book, event, number, job_row, now)
+        )
+        if status == "running":
+            session = sessions[event.session[number]]
+            place = token + number
+            execution = replace(execution, status="running", token=place, session=session)
+            book.running.put(keys.running_row(session, place), key)
+        else:
+            kind = (event.queue[number], event.task[number], event.priorities[number], event.tenant[number])
+            prefix = prefixes.get(kind)
+            if prefix is None:
+                prefix = prefixes[kind] = keys.Lane(
+                    event.queues[kind[0]], event.tasks[kind[1]], kind[2], event.tenants[kind[3]]
+                ).prefix()
+            execution = replace(execution, status="queued")
+            book.queued.put(keys.queued_row(prefix, execution.ready_at, execution_id), b"")
+            counts[prefix] += 1
+        book.executions.put(key, execution)
+    for prefix, more in counts.items():
+        book.counts.put(prefix, (book.counts.get(prefix) or 0) + more)
+
+
+def _come_due(book: Book, key: bytes, name: str, status: str) -> Execution:
+    """A retry, a run-now or a wait that is over."""
+    execution = _execution(book, key)
+    require(execution.status, name, status, key)
+    book.index.delete(keys.index_row(execution.indexed_at, keys.EXECUTION, key))
+    return replace(execution, indexed_at=NONE_AT)
+
+
+def _first_due(book: Book, event: Any, number: int, row: bytes, now: int) -> Execution:
+    """The first attempt at an instant of the job's schedule."""
+    job = _job(book, row)
+    if job.next_at != event.scheduled_at[number]:
+        raise BrokenFrameError(f"{row!r}: instant {event.scheduled_at[number]} is not the next one")
+    moved = _reindexed(book, row, job, event.next_at[number], now)
+    book.jobs.put(row, replace(moved, open=job.open + 1))
+    due_at = event.due_at[number]
+    return Execution(event.versions[number], 1, "", event.scheduled_at[number], due_at, due_at)
+
+
+def _due_granted(book: Book, event: facts.ExecutionsDueGranted, token: int, now: int) -> None:
+    _due(book, event, token, now, "due_granted", "running")
+
+
+def _queued(book: Book, event: facts.ExecutionsQueued, token: int, now: int) -> None:
+    _due(book, event, token, now, "queued", "queued")
+
+
+def _granted(book: Book, event: facts.ExecutionsGranted, token: int, now: int) -> None:
+    lanes: dict[bytes, tuple[keys.Lane, bytes]] = {}
+    counts: Counter[keys.Lane] = Counter()
+    tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
+    for number, execution_id in enumerate(event.executions):
+        key = tenants[event.tenant[number]] + execution_id.encode()
+        execution = _execution(book, key)
+        require(execution.status, "granted", "running", key)
+        spec = keys.spec_row(keys.job_of_execution(key), execution.version)
+        found = lanes.get(spec)
+        if found is None:
+            lane = _lane(book, key, execution.version)
+            found = lanes[spec] = (lane, lane.prefix())
+        book.queued.delete(keys.queued_row(found[1], execution.ready_at, execution_id))
+        counts[found[0]] += 1
+        session = event.sessions[event.session[number]]
+        place = token + number
+        book.running.put(keys.running_row(session, place), key)
+        book.executions.put(key, replace(execution, status="running", token=place, session=session))
+    for lane, taken in counts.items():
+        _count(book, lane, -taken)
+
+
+# -- attempts end
+
+
+def _running(book: Book, key: bytes, token: int, name: str, becomes: str) -> Execution:
+    """The execution whose running attempt has that token; its running row is deleted."""
+    execution = _execution(book, key)
+    require(execution.status, name, becomes, key)
+    if execution.token != token:
+        raise BrokenFrameError(f"{key!r} runs under token {execution.token}, not {token}")
+    book.running.delete(keys.running_row(execution.session, token))
+    return execution
+
+
+def _end(book: Book, key: bytes, outcome: str, now: int) -> None:
+    """An execution has reached its outcome."""
+    book.executions.delete(key)
+    row = keys.job_of_execution(key)
+    job = _job(book, row)
+    _put_job(book, row, replace(job, open=job.open - 1, last_outcome=outcome), now)
+
+
+def _succeeded(book: Book, event: facts.AttemptsSucceeded, token: int, now: int) -> None:
+    tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
+    for number, execution_id in enumerate(event.executions):
+        key = tenants[event.tenant[number]] + execution_id.encode()
+        _running(book, key, event.tokens[number], "succeeded", "succeeded")
+        _end(book, key, "succeeded", now)
+
+
+def _failed(book: Book, event: facts.AttemptFailed, token: int, now: int) -> None:
+    key = keys.execution_row(event.tenant, event.execution)
+    has_retry = event.retry_at >= 0
+    execution = _running(book, key, event.token, "failed", "scheduled" if has_retry else "failed")
+    failed = replace(execution, status="failed", failures=execution.failures + 1, token=-1, session="")
+    if not has_retry:
+        book.executions.put(key, failed)
+        return
+    at = max(event.retry_at, now)
+    book.index.put(keys.index_row(at, keys.EXECUTION, key), b"")
+    book.executions.put(
+        key,
+        replace(
+            failed, status="scheduled", attempt=execution.attempt + 1, ready_at=event.retry_at, indexed_at=at
+        ),
+    )
+
+
+def _requeue(book: Book, key: bytes, execution: Execution) -> None:
+    lane = _lane(book, key, execution.version)
+    book.queued.put(keys.queued_row(lane.prefix(), execution.ready_at, keys.names(key)[1]), b"")
+    _count(book, lane, 1)
+    book.executions.put(key, replace(execution, status="queued", token=-1, session="", indexed_at=NONE_AT))
+
+
+def _lost(book: Book, event: facts.AttemptsLost, token: int, now: int) -> None:
+    for number, execution_id in enumerate(event.executions):
+        key = keys.execution_row(event.tenants[event.tenant[number]], execution_id)
+        if event.cause == "session_died":
+            _worker_died(book, key, event.has_retry[number])
+            continue
+        has_retry = event.has_retry[number]
+        execution = _running(book, key, event.tokens[number], "lost", "queued" if has_retry else "lost")
+        lost = replace(execution, losses=execution.losses + 1)
+        if has_retry:
+            _requeue(book, key, replace(lost, attempt=lost.attempt + 1))
+        else:
+            book.executions.put(key, replace(lost, status="lost", token=-1, session=""))
+
+
+def _worker_died(book: Book, key: bytes, has_retry: bool) -> None:
+    """A waiting execution was withdrawn from a session that then died: counted as a loss."""
+    execution = _execution(book, key)
+    lost = replace(execution, losses=execution.losses + 1)
+    if not has_retry:
+        require(execution.status, "worker_died", "lost", key)
+        _unplace(book, key, execution)
+        lost = replace(lost, status="lost", indexed_at=NONE_AT)
+    book.executions.put(key, lost)
+
+
+def _returned(book: Book, event: facts.GrantsReturned, token: int, now: int) -> None:
+    more = 1 if event.reason == "withdrawn" else 0
+    for number, execution_id in enumerate(event.executions):
+        key = keys.execution_row(event.tenants[event.tenant[number]], execution_id)
+        wait_until = event.wait_until[number]
+        waits = wait_until >= 0
+        execution = _running(book, key, event.tokens[number], "returned", "scheduled" if waits else "queued")
+        execution = replace(execution, withdrawals=execution.withdrawals + more)
+        if not waits:
+            _requeue(book, key, execution)
+            continue
+        at = max(wait_until, now)
+        book.index.put(keys.index_row(at, keys.EXECUTION, key), b"")
+        book.executions.put(key, replace(execution, status="scheduled", token=-1, session="", indexed_at=at))
+
+
+def _dead(book: Book, event: facts.ExecutionDead, token: int, now: int) -> None:
+    key = keys.execution_row(event.tenant, event.execution)
+    execution = _execution(book, key)
+    if execution.status not in ("failed", "lost"):
+        raise BrokenFrameError(f"{key!r} is {execution.status}, it cannot be given up")
+    version = keys.spec_row(keys.job_of_execution(key), event.version)
+    spec = book.specs.get(version)
+    if spec is None:
+        raise BrokenFrameError(f"version {event.version} of {key!r} is not there")
+    book.shelf.put(keys.remembered_row(_remember(book, now), version), spec)
+    _end(book, key, "dead", now)
+
+
+def _stopped(book: Book, event: facts.AttemptCancelled, token: int, now: int) -> None:
+    key = keys.execution_row(event.tenant, event.execution)
+    _running(book, key, event.token, "stopped", "cancelled")
+    _end(book, key, "cancelled", now)
+
+
+# -- answers, sessions, shared facts, the log itself
+
+
+def _answered(book: Book, event: facts.CommandAnswered, token: int, now: int) -> None:
+    row = keys.job_row(event.tenant, event.job_id)
+    _answer(book, row, event.command_id, Answer(True, event.reason), now)
+
+
+def _rejected(book: Book, event: facts.CommandRejected, token: int, now: int) -> None:
+    row = keys.job_row(event.tenant, event.job_id)
+    _answer(book, row, event.command_id, Answer(False, event.reason), now)
+
+
+def _session_started(book: Book, event: facts.SessionStarted, token: int, now: int) -> None:
+    book.sessions.put(
+        event.session.encode(), Session(event.worker, event.tasks, event.lease_ms, event.pulse_ms)
+    )
+
+
+def _session_ended(book: Book, event: facts.SessionEnded, token: int, now: int) -> None:
+    row = event.session.encode()
+    book.sessions.delete(row)
+    book.ended.put(keys.remembered_row(_remember(book, now), row), b"")
+
+
+def _queue_declared(book: Book, event: facts.QueueDeclared, token: int, now: int) -> None:
+    _answer(book, keys.job_row("", event.name), event.command_id, Answer(True, ""), now)
+
+
+def _queue_copied(book: Book, event: facts.QueueCopied, token: int, now: int) -> None:
+    book.queues.put(event.name.encode(), Queue(event.version, event.is_open, event.tenants))
+
+
+def _mail_taken(book: Book, event: facts.MailTaken, token: int, now: int) -> None:
+    book.advance(replace(book.cursor, mail={**book.cursor.mail, event.sender: (event.frame, event.row)}))
+
+
+def _ownership_taken(book: Book, event: facts.OwnershipTaken, token: int, now: int) -> None:
+    if event.epoch != book.cursor.epoch + 1:
+        raise BrokenFrameError(f"epoch {event.epoch} follows {book.cursor.epoch}")
+    book.advance(replace(book.cursor, owner=event.owner, epoch=event.epoch, taken_at=token >> 16))
+
+
+def _log_opened(book: Book, event: facts.LogOpened, token: int, now: int) -> None:
+    if book.cursor.position >= 0 and book.cursor.log_id:
+        raise BrokenFrameError("the log was opened before")
+    book.advance(
+        replace(book.cursor, log_id=event.log_id, partition=event.partition, partitions=event.partitions)
+    )
+
+
+def _day_forgotten(book: Book, event: facts.DayForgotten, token: int, now: int) -> None:
+    book.drop_day(event.day)
+    book.advance(replace(book.cursor, days=[day for day in book.cursor.days if day != event.day]))
+
+
+def _nothing(book: Book, event: Event, token: int, now: int) -> None:
+    """On record, but no state follows from it."""
+
+
+_FOLDS: dict[type, Callable[[Book, Any, int, int], None]] = {
+    facts.ExecutionsDueGranted: _due_granted,
+    facts.AttemptsSucceeded: _succeeded,
+    facts.ExecutionsGranted: _granted,
+    facts.ExecutionsQueued: _queued,
+    facts.JobSubmitted: _submitted,
+    facts.AttemptFailed: _failed,
+    facts.GrantsReturned: _returned,
+    facts.AttemptsLost: _lost,
+    facts.ExecutionDead: _dead,
+    facts.ExecutionsSkipped: _skipped,
+    facts.ExecutionRequested: _requested,
+    facts.JobCancelled: _cancelled,
+    facts.AttemptCancelled: _stopped,
+    facts.CommandAnswered: _answered,
+    facts.CommandRejected: _rejected,
+    facts.SessionStarted: _session_started,
+    facts.SessionEnded: _session_ended,
+    facts.ReportRefused: _nothing,
+    facts.RecordRejected: _nothing,
+    facts.InputRefused: _nothing,
+    facts.OutputRefused: _nothing,
+    facts.CommandForwarded: _nothing,
+    facts.QueueDeclared: _queue_declared,
+    facts.QueueCopied: _queue_copied,
+    facts.MailTaken: _mail_taken,
+    facts.OwnershipTaken: _ownership_taken,
+    facts.LogOpened: _log_opened,
+    facts.DayForgotten: _day_forgotten,
+}

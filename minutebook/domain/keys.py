@@ -1,0 +1,107 @@
+"""Keys of rows: bytes that sort as the rows must be read.
+
+Names hold no NUL byte, so NUL parts them; numbers are big-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+JOB: Final = 1
+EXECUTION: Final = 2
+
+_PLACE = struct.Struct(">IHB")
+_U64 = struct.Struct(">Q")
+_U32 = struct.Struct(">I")
+MINUTE_MS: Final = 60_000
+DAY_MS: Final = 86_400_000
+
+
+def job_row(tenant: str, job_id: str) -> bytes:
+    """Row of a job."""
+    return f"{tenant}\0{job_id}".encode()
+
+
+def execution_row(tenant: str, execution: str) -> bytes:
+    """Row of an execution; those of one job follow one another."""
+    return f"{tenant}\0{execution}".encode()
+
+
+def job_of_execution(row: bytes) -> bytes:
+    """Row of the job that an execution's row belongs to."""
+    return row[: row.rindex(b":")]
+
+
+def spec_row(job: bytes, version: int) -> bytes:
+    """Row of one version of a job."""
+    return job + b"\0" + _U32.pack(version)
+
+
+def names(row: bytes) -> tuple[str, str]:
+    """(tenant, job id) or (tenant, execution id) in a row's key."""
+    tenant, _, rest = row.partition(b"\0")
+    return tenant.decode(), rest.decode()
+
+
+def index_row(at: int, kind: int, row: bytes) -> bytes:
+    """Row of the time index: minute | ms in the minute | kind | id."""
+    return _PLACE.pack(at // MINUTE_MS, at % MINUTE_MS, kind) + row
+
+
+def index_bound(at: int) -> bytes:
+    """A key before every index row at `at` or later, after every earlier one."""
+    return _PLACE.pack(at // MINUTE_MS, at % MINUTE_MS, 0)
+
+
+def index_parts(key: bytes) -> tuple[int, int, bytes]:
+    """(instant, kind, id) of an index row."""
+    minute, ms, kind = _PLACE.unpack_from(key)
+    return minute * MINUTE_MS + ms, kind, key[_PLACE.size :]
+
+
+class Lane(NamedTuple):
+    """What is queued alike: it goes to the same sessions, in order of time."""
+
+    queue: str
+    task: str
+    priority: int
+    tenant: str
+
+    def prefix(self) -> bytes:
+        """Start of the keys of its rows."""
+        return f"{self.queue}\0{self.task}\0{9 - self.priority}{self.tenant}\0".encode()
+
+
+def queued_row(prefix: bytes, ready_at: int, execution: str) -> bytes:
+    """Row of the queued set in the lane with that prefix."""
+    return prefix + _U64.pack(ready_at) + execution.encode()
+
+
+def queued_parts(key: bytes) -> tuple[Lane, str]:
+    """(lane, execution id) of a row of the queued set."""
+    queue, task, rest = key.split(b"\0", 2)
+    tenant, _, tail = rest[1:].partition(b"\0")
+    lane = Lane(queue.decode(), task.decode(), 9 - (rest[0] - 48), tenant.decode())
+    return lane, tail[8:].decode()
+
+
+def running_row(session: str, token: int) -> bytes:
+    """Row of a running attempt, by session."""
+    return session.encode() + b"\0" + _U64.pack(token)
+
+
+def token_of(key: bytes) -> int:
+    """Token in a running row."""
+    return int(_U64.unpack(key[-8:])[0])
+
+
+def remembered_row(day: int, row: bytes) -> bytes:
+    """Row that is forgotten as a whole day."""
+    return _U32.pack(day) + row
+
+
+def after(prefix: bytes) -> bytes:
+    """The first key behind every key that starts with `prefix`."""
+    trimmed = prefix.rstrip(b"\xff")
+    return trimmed[:-1] + bytes([trimmed[-1] + 1])

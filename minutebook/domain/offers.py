@@ -1,0 +1,145 @@
+"""Sessions and what they offer: in memory only, rebuilt from `worker-reports` at a take-over.
+
+Nothing here is an event. A session's free slots toward this partition = its offer less every grant above the last
+token that it says it has seen, those that ended meanwhile too. Instants are the broker's stamps, in ms.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, NamedTuple
+
+from minutebook.domain.records import FullPulse, Report
+
+OFFER_MAX: Final = 65_536
+TASKS_MAX: Final = 1_000
+UNACKNOWLEDGED_HOLD_MS: Final = 500
+WITHDRAW_MS: Final = 2_000
+LEASE_MIN_MS: Final = 1_000
+LEASE_MAX_MS: Final = 600_000
+
+
+class Session:
+    """One life of a worker toward this partition."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.worker = ""
+        self.tasks: frozenset[str] = frozenset()
+        self.queues: dict[str, int | None] = {}
+        self.lease_ms = 10_000
+        self.pulse_ms = 3_000
+        self.sequence = -1
+        self.stamp = -1
+        self.offer = 0
+        self.last_token = -1
+        self.is_leaving = False
+        self.is_void = True
+        self.is_known = False
+        self.is_started = False
+        self.running: dict[int, bytes] = {}
+        self.above: deque[int] = deque()
+        self.unacknowledged: dict[int, None] = {}
+        self.sent_at: dict[int, int] = {}
+        self.listed: set[int] = set()
+        self.missing: dict[int, int] = {}
+        self.withdraw_ms = WITHDRAW_MS
+        self.withdrawn: set[bytes] = set()
+        self.planned = 0
+
+    def free(self) -> int:
+        """Executions that may still be granted to it."""
+        if self.is_void or self.is_leaving:
+            return 0
+        return self.offer - len(self.above) - self.planned
+
+    def may_be_granted(self, now: int) -> bool:
+        """Whether its last pulse is young enough and it acknowledges what it gets."""
+        if not self.is_known or now - self.stamp >= 2 * self.pulse_ms:
+            return False
+        oldest = self.oldest_unacknowledged_at()
+        return oldest is None or now - oldest < UNACKNOWLEDGED_HOLD_MS
+
+    def oldest_unacknowledged_at(self) -> int | None:
+        """When the inbox record of the oldest unacknowledged grant was acknowledged by the broker; None: none such."""
+        for token in self.unacknowledged:
+            return self.sent_at.get(token >> 16)
+        return None
+
+    def take(self, token: int, key: bytes) -> None:
+        """A grant to it is in the log."""
+        self.running[token] = key
+        if token > self.last_token:
+            self.above.append(token)
+        self.unacknowledged[token] = None
+
+    def drop(self, token: int) -> None:
+        """That grant runs no more."""
+        self.running.pop(token, None)
+        self.unacknowledged.pop(token, None)
+        self.listed.discard(token)
+        self.missing.pop(token, None)
+        if not self.unacknowledged:
+            self.sent_at.clear()
+
+    def full(self, pulse: FullPulse) -> None:
+        """What a full pulse renews."""
+        self.worker = pulse.worker
+        self.tasks = frozenset(pulse.tasks)
+        self.queues = {queue.name: queue.cap for queue in pulse.queues}
+        self.lease_ms = min(max(pulse.lease_ms, LEASE_MIN_MS), LEASE_MAX_MS)
+        self.pulse_ms = min(max(pulse.pulse_ms, 100), self.lease_ms)
+        self.is_known = True
+
+    def lease_end(self) -> int:
+        """A stamp read beyond this ends the lease."""
+        return self.stamp + self.lease_ms
+
+
+class Missing(NamedTuple):
+    """Tokens that a session does not hold, though it has seen them: once listed, or never."""
+
+    lost: list[int]
+    never_taken: list[int]
+
+
+def hear(session: Session, report: Report, stamp: int) -> bool:
+    """The pulse part of a report: offer, last token seen, leaving. False for an old sequence, which changes nothing."""
+    session.stamp = max(session.stamp, stamp)
+    if report.sequence <= session.sequence:
+        return False
+    session.sequence = report.sequence
+    if report.full is not None:
+        session.full(report.full)
+    pulse = report.pulse
+    if pulse is not None:
+        session.last_token = max(session.last_token, pulse.last_token)
+        while session.above and session.above[0] <= session.last_token:
+            session.above.popleft()
+        session.offer = min(max(pulse.offer, 0), OFFER_MAX)
+        session.is_leaving = session.is_leaving or pulse.is_leaving
+        session.is_void = False
+    return True
+
+
+def compare_held(session: Session, held: list[int]) -> Missing:
+    """A full pulse lists every token it holds; only tokens at or below its last one seen can be missing.
+
+    Missing in two full pulses running = gone: lost if it was ever listed, else never taken.
+    """
+    listed = set(held)
+    for token in held:
+        if session.unacknowledged.pop(token, 0) is None:
+            session.listed.add(token)
+    gone: list[int] = []
+    for token in session.running:
+        if token > session.last_token or token in listed:
+            session.missing.pop(token, None)
+        else:
+            session.missing[token] = session.missing.get(token, 0) + 1
+            if session.missing[token] >= 2:
+                gone.append(token)
+    return Missing(
+        [token for token in gone if token in session.listed],
+        [token for token in gone if token not in session.listed],
+    )

@@ -1,0 +1,203 @@
+"""Outputs: the records that follow from a frame. A function of its events and of immutable rows, so repeatable.
+
+They are sent only after the frame is known to be valid, and sent again by a fresh owner, with the same ids.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from minutebook import ids
+from minutebook.domain import events as facts
+from minutebook.domain import keys
+from minutebook.domain.book import Book
+from minutebook.domain.due import Names
+from minutebook.domain.events import Event
+from minutebook.domain.records import DeadLetter, ForwardedCommand, Granted, Inbox, Mail, QueueFact
+from minutebook.domain.state import Execution, Spec
+from minutebook.errors import BrokenFrameError
+
+START_WITHIN_MS: Final = 1_500
+INBOX_PAYLOAD_BYTES_MAX: Final = 768 << 10
+GRANT_PAYLOAD_BYTES_MAX: Final = 8 << 20
+
+
+class ToSession(NamedTuple):
+    """One inbox record."""
+
+    session: str
+    record: Inbox
+
+
+class ToPartition(NamedTuple):
+    """One piece of mail."""
+
+    partition: int
+    record: Mail
+
+
+class ToDeadLetters(NamedTuple):
+    """One dead letter; `offset` and `row` say where it was decided."""
+
+    key: str
+    record: DeadLetter
+    offset: int
+    row: int
+
+
+class ToRejected(NamedTuple):
+    """One record that could not be taken; its bytes are fetched from where it lies."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+
+
+Output = ToSession | ToPartition | ToDeadLetters | ToRejected
+
+
+class _Grant(NamedTuple):
+    tenant: str
+    name: str
+    execution: Execution
+    spec: Spec
+
+
+def _grant(book: Book, tenant: str, name: str, token: int) -> _Grant | None:
+    """What a worker must know of a grant; None where that token runs no more."""
+    key = keys.execution_row(tenant, name)
+    execution = book.executions.get(key)
+    if execution is None or execution.token != token:
+        return None
+    spec = book.specs.get(keys.spec_row(keys.job_of_execution(key), execution.version))
+    if spec is None:
+        raise BrokenFrameError(f"version {execution.version} of {key!r} is not there")
+    return _Grant(tenant, name, execution, spec)
+
+
+def granted(grants: list[_Grant]) -> Granted:
+    """Grants to one session, tokens rising, as columns."""
+    tenants, queues, tasks = Names(), Names(), Names()
+    traces = [grant.spec.traceparent for grant in grants]
+    return Granted(
+        tenant=tenants.column([grant.tenant for grant in grants]),
+        queue=queues.column([grant.spec.queue for grant in grants]),
+        task=tasks.column([grant.spec.task for grant in grants]),
+        rows=[grant.execution.token & 0xFFFF for grant in grants],
+        executions=[grant.name for grant in grants],
+        attempts=[grant.execution.attempt for grant in grants],
+        versions=[grant.execution.version for grant in grants],
+        scheduled_at=[grant.execution.scheduled_at for grant in grants],
+        due_at=[grant.execution.due_at for grant in grants],
+        timeout_ms=[grant.spec.timeout_ms for grant in grants],
+        payloads=[grant.spec.payload for grant in grants],
+        traceparents=traces if any(traces) else [],
+        tenants=tenants.texts,
+        queues=queues.texts,
+        tasks=tasks.texts,
+    )
+
+
+def _split(grants: list[_Grant]) -> Iterable[list[_Grant]]:
+    """Grants in portions that fit an inbox record."""
+    portion: list[_Grant] = []
+    size = 0
+    for grant in grants:
+        more = len(grant.spec.payload) + 200
+        if portion and size + more > INBOX_PAYLOAD_BYTES_MAX:
+            yield portion
+            portion, size = [], 0
+        portion.append(grant)
+        size += more
+    if portion:
+        yield portion
+
+
+def _collect(book: Book, event: Any, token: int, by_session: dict[str, list[_Grant]]) -> None:
+    for number, name in enumerate(event.executions):
+        grant = _grant(book, event.tenants[event.tenant[number]], name, token + number)
+        if grant is not None:
+            by_session[event.sessions[event.session[number]]].append(grant)
+
+
+def outputs(
+    book: Book, placed: Iterable[tuple[Event, int]], partition: int, partitions: int, start_at: int
+) -> list[Output]:
+    """Outputs of one frame in the order in which they go out.
+
+    `placed` are its events with the token of their first row; `start_at` is the frame's `now`, or that of the
+    present owner's take-over where the outputs are sent again.
+    """
+    by_session: dict[str, list[_Grant]] = defaultdict(list)
+    found: list[Output] = []
+    frame = 0
+    for event, token in placed:
+        frame = token >> 16
+        if isinstance(event, facts.ExecutionsDueGranted | facts.ExecutionsGranted):
+            _collect(book, event, token, by_session)
+        else:
+            found.extend(_single(book, event, token, partition, partitions, start_at))
+    for session, grants in by_session.items():
+        for portion in _split(grants):
+            record = Inbox(session, partition, frame, start_at + START_WITHIN_MS, [], granted(portion))
+            found.append(ToSession(session, record))
+    return found
+
+
+def _single(
+    book: Book, event: Event, token: int, partition: int, partitions: int, at: int
+) -> Iterable[Output]:
+    frame, row = token >> 16, token & 0xFFFF
+    match event:
+        case facts.QueueDeclared():
+            fact = QueueFact(event.name, event.version, event.is_open, event.tenants)
+            for other in range(partitions):
+                if other != partition:
+                    yield ToPartition(other, Mail(partition, frame, row, fact))
+        case facts.CommandForwarded():
+            body = ForwardedCommand(event.accepted_at, partition, event.source_offset, event.command)
+            yield ToPartition(event.partition, Mail(partition, frame, row, body))
+        case facts.RecordRejected():
+            yield ToRejected(event.topic, event.partition, event.offset, event.reason)
+        case facts.JobCancelled():
+            yield from _cancels(book, event, partition, frame, at)
+        case facts.ExecutionDead():
+            yield _dead_letter(book, event, frame, row)
+        case _:
+            return
+
+
+def _cancels(book: Book, event: facts.JobCancelled, partition: int, frame: int, at: int) -> Iterable[Output]:
+    for name, token in zip(event.stopping, event.tokens, strict=True):
+        execution = book.executions.get(keys.execution_row(event.tenant, name))
+        if execution is not None and execution.token == token:
+            record = Inbox(execution.session, partition, frame, at, [], None, [token])
+            yield ToSession(execution.session, record)
+
+
+def _dead_letter(book: Book, event: facts.ExecutionDead, frame: int, row: int) -> Output:
+    job_id = ids.job_of(event.execution)
+    version = keys.spec_row(keys.job_row(event.tenant, job_id), event.version)
+    spec = book.remembered(book.shelf, version)
+    if spec is None:
+        raise BrokenFrameError(f"version {event.version} of dead {event.execution} is not there")
+    record = DeadLetter(
+        tenant=event.tenant,
+        job_id=job_id,
+        execution=event.execution,
+        generation=event.generation,
+        attempt=event.attempt,
+        cause=event.cause,
+        error_type=event.error_type,
+        message=event.message,
+        task=spec.task,
+        queue=spec.queue,
+        payload=spec.payload,
+        scheduled_at=event.scheduled_at,
+        due_at=event.due_at,
+        given_up_at=event.given_up_at,
+    )
+    return ToDeadLetters(ids.job_key(event.tenant, job_id), record, frame, row)

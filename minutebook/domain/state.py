@@ -1,0 +1,111 @@
+"""State of a partition: immutable rows, stored as they are. Only `fold` makes new ones.
+
+`array_like` structs: new fields go last, with a default, so old and new read each other. Instants are ms, UTC; -1 = none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+NONE_AT: Final = -1
+UNCHANGED: Final = -2
+"""In a `next_at` column: this row does not come from the job's schedule."""
+
+
+class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A job that is not closed. `open` counts its open executions; `indexed_at` is where its row of the index lies."""
+
+    version: int
+    status: str
+    next_at: int
+    indexed_at: int
+    open: int
+    last_outcome: str
+    fingerprint: bytes
+    command_id: str
+    accepted_at: int
+
+
+class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One version of a job: what to run, and when. Never changes."""
+
+    task: str
+    queue: str
+    priority: int
+    payload: bytes
+    cron: str
+    zone: str
+    timeout_ms: int
+    traceparent: str
+
+
+class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """An open execution. `ready_at` is its time in the queued set, `indexed_at` its place in the time index."""
+
+    version: int
+    attempt: int
+    status: str
+    scheduled_at: int
+    due_at: int
+    ready_at: int
+    indexed_at: int = NONE_AT
+    token: int = -1
+    session: str = ""
+    failures: int = 0
+    losses: int = 0
+    withdrawals: int = 0
+    generation: int = 0
+    is_stopping: bool = False
+
+
+class Queue(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A declared queue. `tenants` empty = everybody may use it."""
+
+    version: int
+    is_open: bool
+    tenants: list[str]
+
+
+class Session(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A session that was granted something."""
+
+    worker: str
+    tasks: list[str]
+    lease_ms: int
+    pulse_ms: int
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What a command was answered, kept to answer a repeat the same way."""
+
+    is_accepted: bool
+    reason: str
+
+
+class Cursor(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """How far the log is folded, and what the frame headers said last.
+
+    `inputs`: topic -> (topic id, last offset consumed). `mail`: sender -> (frame, row) last taken. `days`: days that
+    hold remembered rows. `index_low`: nothing of the time index lies before it. `voids`: void records above
+    `outputs_sent_through`, so that outputs are sent again of valid frames alone.
+    """
+
+    position: int = -1
+    head: bytes = bytes(32)
+    head_before: bytes = bytes(32)
+    epoch: int = 0
+    owner: str = ""
+    now: int = 0
+    log_id: str = ""
+    partition: int = -1
+    partitions: int = 0
+    outputs_sent_through: int = -1
+    index_low: int = 0
+    inputs: dict[str, tuple[str, int]] = {}
+    mail: dict[int, tuple[int, int]] = {}
+    days: list[int] = []
+    taken_at: int = -1
+    rules: int = 1
+    voids: list[int] = []

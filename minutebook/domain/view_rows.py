@@ -1,0 +1,167 @@
+"""Rows of the read model: what the API answers from. Only `view` makes and changes them.
+
+Every key starts with its partition (two bytes, big-endian), so that what one partition's log folds to can be digested
+and dropped apart from the others. Names hold no NUL byte, so NUL parts them. `array_like` structs: new fields go last,
+with a default. Instants are ms since the epoch, UTC; -1 = none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import Final
+
+import msgspec
+
+from minutebook.store.port import Rows
+
+FAMILIES: Final = ("cursors", "jobs", "progress", "executions", "requests", "commands", "queues", "sessions")
+FORMAT: Final = 1
+"""Version of these rows: a view of another version is dropped and folded again."""
+
+_PARTITION = struct.Struct(">H")
+_INSTANT = struct.Struct(">q")
+
+
+class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One job as it was created. Never changes."""
+
+    version: int
+    task: str
+    payload: bytes
+    queue: str
+    cron: str
+    zone: str
+    late: str
+    timeout_ms: int
+    priority: int
+    first_at: int
+    accepted_at: int
+    actor: str
+    traceparent: str
+
+
+class Progress(msgspec.Struct, array_like=True, gc=False):
+    """Where a job stands. Counts are of executions, by outcome; `open` ones have none yet."""
+
+    status: str
+    next_at: int
+    open: int = 0
+    succeeded: int = 0
+    dead: int = 0
+    cancelled: int = 0
+    skipped: int = 0
+    last_outcome: str = ""
+
+
+class Attempt(msgspec.Struct, array_like=True, gc=False):
+    """One try of an execution."""
+
+    number: int
+    status: str
+    due_at: int
+    queued_at: int = -1
+    started_at: int = -1
+    ended_at: int = -1
+    session: str = ""
+    error_type: str = ""
+    message: str = ""
+
+
+class Skip(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Instants that did not become runs: a range with its count."""
+
+    reason: str
+    last_at: int
+    count: int
+
+
+class ExecutionRow(msgspec.Struct, array_like=True, gc=False):
+    """An execution with its attempts, oldest first, or (`skip`) a range of instants without any."""
+
+    version: int
+    scheduled_at: int
+    outcome: str
+    last: Attempt
+    earlier: tuple[Attempt, ...] = ()
+    skip: Skip | None = None
+
+
+class CommandRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What a command was answered. `position` is the offset of the frame, `version` that of the job or queue."""
+
+    command: str
+    job_id: str
+    is_accepted: bool
+    reason: str
+    field: str
+    detail: str
+    version: int
+    position: int
+    answered_at: int
+
+
+class QueueRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A partition's copy of a declared queue. `tenants` empty = everybody may use it."""
+
+    version: int
+    is_open: bool
+    tenants: list[str]
+
+
+class CursorRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """How far a partition's log is folded. `head` is the chain after `position`, `head_before` the one before it.
+
+    `commands_through`: last offset of `job-commands` that the owner has consumed, as its frames say.
+    """
+
+    position: int = -1
+    head: bytes = bytes(32)
+    head_before: bytes = bytes(32)
+    commands_through: int = -1
+    format: int = FORMAT
+
+
+def partition_prefix(partition: int) -> bytes:
+    """Start of every key of a partition; that of `partition` + 1 ends its range."""
+    return _PARTITION.pack(partition)
+
+
+def job_row(prefix: bytes, tenant: str, job_id: str) -> bytes:
+    """Key of a job, in `jobs` and `progress`."""
+    return prefix + f"{tenant}\0{job_id}".encode()
+
+
+def execution_row(job: bytes, scheduled_at: int, kind: bytes = b"") -> bytes:
+    """Key of an execution: those of one job sort by instant. `kind`: empty, `r<command id>`, or `s` for skipped."""
+    return job + b"\0" + _INSTANT.pack(scheduled_at) + kind
+
+
+def execution_suffix(job: bytes, key: bytes) -> str:
+    """What follows the colon in the id of the execution under `key`: its instant, or `r<command id>`."""
+    kind = key[len(job) + 9 :].decode()
+    return kind if kind.startswith("r") else str(_INSTANT.unpack_from(key, len(job) + 1)[0])
+
+
+def executions_of(job: bytes) -> tuple[bytes, bytes]:
+    """First key, and end, of all executions of a job."""
+    return job + b"\0", job + b"\1"
+
+
+def command_row(prefix: bytes, tenant: str, command_id: str, job_id: str) -> bytes:
+    """Key of a command: ids are unique for a tenant and job only."""
+    return prefix + f"{tenant}\0{command_id}\0{job_id}".encode()
+
+
+def digest(rows: Rows, partition: int) -> bytes:
+    """SHA-256 over what a partition's log folds to, as committed: equal states have equal digests.
+
+    The cursor is not in it: it says how far the log was read, and is compared beside the digest.
+    """
+    total = hashlib.sha256()
+    start, end = partition_prefix(partition), partition_prefix(partition + 1)
+    for family in FAMILIES[1:]:
+        total.update(family.encode() + b"\0")
+        for key, value in rows.scan(family, start, end):
+            total.update(struct.pack(">II", len(key), len(value)) + key + value)
+    return total.digest()

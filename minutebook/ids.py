@@ -1,0 +1,76 @@
+"""Names and derived ids: pure functions of their arguments, the same in every process and for ever.
+
+Random ids are made in `minutebook/client/mint.py` alone. Sources: docs/explanation/identities.md.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Final, NewType
+
+Instant = NewType("Instant", int)
+"""Milliseconds since the epoch, UTC."""
+
+NAME_MAX: Final = 128
+NAMESPACE: Final = uuid.UUID("7d0c1b0e-5b67-5c1f-9d43-0a8e3f6b2a11")
+"""Root of all job ids derived from an Idempotency-Key; never to be changed."""
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
+_COMMAND_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+_KEY = re.compile(r"[\x21-\x7e]{1,255}\Z")
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` is a tenant, job id, task or queue name: 1-128 ASCII letters, digits, `._-`."""
+    return _NAME.match(text) is not None
+
+
+def is_command_id(text: str) -> bool:
+    """Whether `text` is a command id: 1-64 of the characters of a name."""
+    return _COMMAND_ID.match(text) is not None
+
+
+def is_idempotency_key(text: str) -> bool:
+    """Whether `text` is an Idempotency-Key: 1-255 visible ASCII characters."""
+    return _KEY.match(text) is not None
+
+
+def job_id_from_key(tenant: str, key: str) -> str:
+    """Job id of a create that carries an Idempotency-Key: uuid5(uuid5(NAMESPACE, tenant), key)."""
+    return str(uuid.uuid5(uuid.uuid5(NAMESPACE, tenant), key))
+
+
+def command_id_from_key(tenant: str, job_id: str, key: str) -> str:
+    """Command id of a run-now that carries an Idempotency-Key, so that a repeat runs once."""
+    return str(uuid.uuid5(uuid.uuid5(uuid.uuid5(NAMESPACE, tenant), job_id), key))
+
+
+def execution_id(job_id: str, scheduled_at: int) -> str:
+    """Id of the execution of `job_id` at the nominal instant `scheduled_at` (ms)."""
+    return f"{job_id}:{scheduled_at}"
+
+
+def requested_execution_id(job_id: str, command_id: str) -> str:
+    """Id of the execution that a run-now command asks for."""
+    return f"{job_id}:r{command_id}"
+
+
+def job_of(execution: str) -> str:
+    """Job id inside an execution id. Names hold no colon, so the last one parts them."""
+    return execution.rpartition(":")[0]
+
+
+def job_key(tenant: str, job_id: str) -> str:
+    """Key of a job's records on `job-commands`; it fixes the job's partition for life."""
+    return f"{tenant}/{job_id}"
+
+
+def queue_key(name: str) -> str:
+    """Key of a queue's records on `job-commands`. Queues are global, so the tenant part is empty."""
+    return f"queue::{name}"
+
+
+def worker_of(session: str) -> str:
+    """Worker id inside a session id `<worker id>.<n>`."""
+    return session.rpartition(".")[0]

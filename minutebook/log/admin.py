@@ -1,0 +1,230 @@
+"""The topics of one installation: made, compared with the table, and named by the ids that the broker gave
+them.
+
+Nothing here is ever altered or deleted: a topic that is not as declared is reported with the remedy, and the
+process that found it does not start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import TopicAlreadyExistsError, for_code
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from minutebook.errors import SettingsError
+from minutebook.log.settings import KafkaSettings
+from minutebook.wire.topics import Topic, table
+
+_BOOTSTRAP_MS: Final = 10_000
+_SEGMENT_MS_MAX: Final = 7 * 24 * 3_600_000
+_FOR_EVER: Final = -1
+_COMPARED: Final = (
+    "cleanup.policy",
+    "retention.ms",
+    "retention.bytes",
+    "max.message.bytes",
+    "message.timestamp.type",
+    "min.insync.replicas",
+)
+
+
+class TopicSettings(BaseSettings):
+    """How topics are made. Environment names start with `MINUTEBOOK_TOPICS_`. `partitions` is P: fixed for
+    life.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="MINUTEBOOK_TOPICS_", frozen=True, extra="ignore")
+
+    partitions: int = 8
+    inbox_partitions: int = 16
+    replication: int = 1
+
+
+class Finding(NamedTuple):
+    """One thing that is not as declared: which topic and setting, what was found and wanted, and what to do."""
+
+    topic: str
+    setting: str
+    found: str
+    wanted: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.topic}: {self.setting} is {self.found}, wanted {self.wanted}. {self.remedy}"
+
+
+class Existing(NamedTuple):
+    """A topic as the broker has it. `topic_id` is the UUID of this life of the topic: made anew, it gets
+    another one.
+    """
+
+    name: str
+    topic_id: str
+    partitions: int
+    replicas: int
+    settings: Mapping[str, str]
+
+
+def create(kafka: KafkaSettings, settings: TopicSettings) -> list[str]:
+    """Make the topics that are not there and wait until each partition has a leader. Returns the names made,
+    prefix included.
+
+    Changes nothing that exists; safe in several processes at once. Raises SettingsError if the broker
+    refuses, KafkaError if it cannot be reached.
+    """
+    with _client(kafka) as client:
+        wanted = {kafka.topic(topic.name): topic for topic in table(settings.inbox_partitions)}
+        there = {found["name"] for found in client.describe_topics(list(wanted)) if not found["error_code"]}
+        missing = {name: _request(topic, settings) for name, topic in wanted.items() if name not in there}
+        made = _create(client, missing) if missing else []
+        client.wait_for_topics(list(wanted))
+        return made
+
+
+def check(kafka: KafkaSettings, partitions: int, inbox_partitions: int | None = None) -> list[Finding]:
+    """What is not as declared, for P = `partitions`; empty if all is well. `inbox_partitions` None accepts
+    any number of them.
+
+    Raises KafkaError if the broker cannot be reached.
+    """
+    with _client(kafka) as client:
+        existing = _read(client, kafka)
+    return _compare(kafka, existing, partitions, inbox_partitions)
+
+
+def require(kafka: KafkaSettings, partitions: int, inbox_partitions: int | None = None) -> dict[str, str]:
+    """Refuse to go on unless every topic is as declared: called at the start of each process.
+
+    Returns `topic_ids`. Raises SettingsError naming each fault with its remedy, KafkaError if the broker
+    cannot be reached.
+    """
+    with _client(kafka) as client:
+        existing = _read(client, kafka)
+    findings = _compare(kafka, existing, partitions, inbox_partitions)
+    if findings:
+        raise SettingsError("\n".join(map(str, findings)))
+    return _ids(kafka, existing)
+
+
+def topic_ids(kafka: KafkaSettings) -> dict[str, str]:
+    """The broker's id of each declared topic that exists, as UUID text, by its name without prefix.
+
+    A topic deleted and made again has another id: a frame that names ids cannot be mistaken about its inputs.
+    """
+    with _client(kafka) as client:
+        return _ids(kafka, _read(client, kafka))
+
+
+@contextmanager
+def _client(kafka: KafkaSettings) -> Iterator[KafkaAdminClient]:
+    client = KafkaAdminClient(**kafka.kafka_python(), bootstrap_timeout_ms=_BOOTSTRAP_MS)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _request(topic: Topic, settings: TopicSettings) -> dict[str, Any]:
+    configs = topic.settings() | {"min.insync.replicas": str(max(1, settings.replication - 1))}
+    if topic.retention_ms != _FOR_EVER:
+        # Kafka deletes whole segments: with the default of a week, ten minutes of retention would keep a
+        # week.
+        configs["segment.ms"] = str(min(_SEGMENT_MS_MAX, topic.retention_ms // 4))
+    return {
+        "num_partitions": topic.partitions or settings.partitions,
+        "replication_factor": settings.replication,
+        "configs": configs,
+    }
+
+
+def _create(client: KafkaAdminClient, missing: dict[str, dict[str, Any]]) -> list[str]:
+    answers = client.create_topics(missing, raise_errors=False)["topics"]
+    for answer in answers:
+        if answer["error_code"] not in (0, TopicAlreadyExistsError.errno):
+            reason = answer["error_message"] or for_code(answer["error_code"]).__name__
+            raise SettingsError(f"The broker refuses the topic {answer['name']}: {reason}")
+    return [answer["name"] for answer in answers if answer["error_code"] == 0]
+
+
+def _read(client: KafkaAdminClient, kafka: KafkaSettings) -> dict[str, Existing]:
+    names = [kafka.topic(topic.name) for topic in table(1)]
+    described = [found for found in client.describe_topics(names) if not found["error_code"]]
+    if not described:
+        return {}
+    resources = [
+        ConfigResource(ConfigResourceType.TOPIC, found["name"], list(_COMPARED)) for found in described
+    ]
+    configs = client.describe_configs(resources, config_filter="all")["topic"]
+    return {
+        found["name"]: Existing(
+            found["name"],
+            str(found["topic_id"]),
+            len(found["partitions"]),
+            min(len(partition["replica_nodes"]) for partition in found["partitions"]),
+            {name: entry["value"] for name, entry in configs[found["name"]].items()},
+        )
+        for found in described
+    }
+
+
+def _ids(kafka: KafkaSettings, existing: Mapping[str, Existing]) -> dict[str, str]:
+    names = {kafka.topic(topic.name): topic.name for topic in table(1)}
+    return {names[name]: found.topic_id for name, found in existing.items()}
+
+
+def _compare(
+    kafka: KafkaSettings, existing: Mapping[str, Existing], partitions: int, inbox_partitions: int | None
+) -> list[Finding]:
+    findings: list[Finding] = []
+    for topic in table(inbox_partitions or 0):
+        name = kafka.topic(topic.name)
+        found = existing.get(name)
+        if found is None:
+            findings.append(Finding(name, "topic", "missing", "there", "Run `minutebook topics create`."))
+            continue
+        wanted = partitions if topic.partitions is None else topic.partitions
+        findings += _partition_findings(topic, found, wanted)
+        findings += _setting_findings(topic, found)
+    return findings
+
+
+def _partition_findings(topic: Topic, found: Existing, wanted: int) -> Iterator[Finding]:
+    """Partitions: never to be changed once the first job is there, since a job's partition is a function of
+    their number.
+    """
+    if wanted in (0, found.partitions):
+        return
+    remedy = f"Start with MINUTEBOOK_TOPICS_PARTITIONS={found.partitions}: the number is fixed for life."
+    if topic.partitions is not None:
+        remedy = f"Start with MINUTEBOOK_TOPICS_INBOX_PARTITIONS={found.partitions}, or make the topic anew."
+    yield Finding(found.name, "partitions", str(found.partitions), str(wanted), remedy)
+
+
+def _setting_findings(topic: Topic, found: Existing) -> Iterator[Finding]:
+    wanted = topic.settings() | {"retention.bytes": str(_FOR_EVER)}
+    for setting, value in wanted.items():
+        has = found.settings.get(setting, "")
+        if not _is_enough(setting, has, value):
+            yield Finding(found.name, setting, has or "unknown", value, _remedy(found.name, setting, value))
+    if found.replicas >= 3 and int(found.settings.get("min.insync.replicas", 1)) < 2:
+        # The broker's default lets one replica acknowledge alone: what it acknowledged is lost with it.
+        setting = "min.insync.replicas"
+        yield Finding(found.name, setting, "1", "2", _remedy(found.name, setting, "2"))
+
+
+def _is_enough(setting: str, has: str, wanted: str) -> bool:
+    """Longer retention and larger messages do no harm; everything else must be equal."""
+    if setting == "max.message.bytes":
+        return has.isdecimal() and int(has) >= int(wanted)
+    if setting == "retention.ms" and int(wanted) != _FOR_EVER:
+        return has == str(_FOR_EVER) or (has.isdecimal() and int(has) >= int(wanted))
+    return has == wanted
+
+
+def _remedy(name: str, setting: str, value: str) -> str:
+    return f"Run `kafka-configs.sh --alter --topic {name} --add-config {setting}={value}` on the broker."

@@ -1,0 +1,130 @@
+"""`job-events` on Kafka, by aiokafka. One producer for frames alone, so that no output delays a frame."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+from aiokafka.errors import KafkaError
+
+from minutebook.errors import AppendUnknownError, LogGapError
+from minutebook.log.port import Ack, RawRecord
+from minutebook.log.settings import KafkaSettings
+from minutebook.wire import topics
+
+APPEND_DEADLINE_S = 10.0
+FETCH_BYTES_MAX = 16 << 20
+
+
+def raw(record: ConsumerRecord) -> RawRecord:
+    """An aiokafka record as the log sees it."""
+    return RawRecord(record.offset, record.timestamp, record.key, record.value, tuple(record.headers))
+
+
+def producer(kafka: KafkaSettings, **more: object) -> AIOKafkaProducer:
+    """An idempotent producer with acks=all that can carry our largest records."""
+    return AIOKafkaProducer(
+        **kafka.aiokafka(),
+        enable_idempotence=True,
+        max_request_size=topics.MESSAGE_BYTES_MAX,
+        max_batch_size=topics.MESSAGE_BYTES_MAX,
+        **more,
+    )
+
+
+def reader(kafka: KafkaSettings) -> AIOKafkaConsumer:
+    """A consumer without group: `assign`, `seek`, read."""
+    return AIOKafkaConsumer(
+        **kafka.aiokafka(),
+        enable_auto_commit=False,
+        auto_offset_reset="none",
+        isolation_level="read_committed",
+        max_partition_fetch_bytes=topics.MESSAGE_BYTES_MAX + (1 << 20),
+        fetch_max_bytes=FETCH_BYTES_MAX,
+        fetch_max_wait_ms=200,
+        check_crcs=False,
+    )
+
+
+async def read_range(
+    kafka: KafkaSettings, topic: str, partition: int, start: int, end: int
+) -> AsyncIterator[RawRecord]:
+    """Records of one partition from `start` up to and without `end`.
+
+    Holes (transaction markers) are passed over. Raises LogGapError where `start` is no longer kept.
+    """
+    if start >= end:
+        return
+    consumer = reader(kafka)
+    await consumer.start()
+    try:
+        place = TopicPartition(kafka.topic(topic), partition)
+        consumer.assign([place])
+        first = (await consumer.beginning_offsets([place]))[place]
+        if first > start:
+            raise LogGapError(f"{topic}-{partition} starts at {first}, wanted {start}")
+        consumer.seek(place, start)
+        while await consumer.position(place) < end:
+            found = await consumer.getmany(place, timeout_ms=500)
+            for record in found.get(place, ()):
+                if record.offset >= end:
+                    return
+                yield raw(record)
+    finally:
+        await consumer.stop()
+
+
+class KafkaEventLog:
+    """`EventLog` on Kafka. `start` before use, `stop` after."""
+
+    def __init__(self, kafka: KafkaSettings, deadline_s: float = APPEND_DEADLINE_S) -> None:
+        self._kafka = kafka
+        self._topic = kafka.topic(topics.EVENTS)
+        self._deadline_s = deadline_s
+        self._producer = producer(kafka, linger_ms=0)
+        self._bounds = reader(kafka)
+        self._is_unknown = False
+
+    async def start_clients(self) -> None:
+        """Connect."""
+        await self._producer.start()
+        await self._bounds.start()
+
+    async def stop_clients(self) -> None:
+        """Disconnect; an append in flight is waited for."""
+        await self._producer.stop()
+        await self._bounds.stop()
+
+    async def append(self, partition: int, value: bytes) -> Ack:
+        """See `EventLog.append`. After an unknown outcome this log appends nothing more."""
+        if self._is_unknown:
+            raise AppendUnknownError("an earlier append of this process has an unknown outcome")
+        batch = self._producer.create_batch()
+        batch.append(key=None, value=value, timestamp=None, headers=[])
+        batch.close()
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                future = await self._producer.send_batch(batch, self._topic, partition=partition)
+                found = await asyncio.shield(future)
+        except (KafkaError, TimeoutError) as error:
+            self._is_unknown = True
+            raise AppendUnknownError(f"append to partition {partition}: {type(error).__name__}") from error
+        if found is None or found.offset is None or found.offset < 0:
+            self._is_unknown = True
+            raise AppendUnknownError(f"append to partition {partition}: acknowledged without an offset")
+        return Ack(found.offset, found.timestamp)
+
+    async def end(self, partition: int) -> int:
+        """See `EventLog.end`."""
+        place = TopicPartition(self._topic, partition)
+        return int((await self._bounds.end_offsets([place]))[place])
+
+    async def start(self, partition: int) -> int:
+        """See `EventLog.start`."""
+        place = TopicPartition(self._topic, partition)
+        return int((await self._bounds.beginning_offsets([place]))[place])
+
+    def read(self, partition: int, start: int, end: int) -> AsyncIterator[RawRecord]:
+        """See `EventLog.read`."""
+        return read_range(self._kafka, topics.EVENTS, partition, start, end)

@@ -1,0 +1,74 @@
+"""How to reach Kafka: one object from which every client is made."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Literal
+
+from pydantic import SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+
+
+class KafkaSettings(BaseSettings):
+    """Addresses and credentials. Environment names start with `MINUTEBOOK_KAFKA_`."""
+
+    model_config = SettingsConfigDict(env_prefix="MINUTEBOOK_KAFKA_", frozen=True, extra="ignore")
+
+    bootstrap_servers: str = "127.0.0.1:9092"
+    security_protocol: Protocol = "PLAINTEXT"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
+    sasl_username: str | None = None
+    sasl_password: SecretStr | None = None
+    ssl_ca_file: str | None = None
+    topic_prefix: str = ""
+
+    def topic(self, name: str) -> str:
+        """Name of a topic in this installation."""
+        return self.topic_prefix + name
+
+    def aiokafka(self) -> dict[str, Any]:
+        """Arguments for aiokafka's clients."""
+        return {"bootstrap_servers": self.bootstrap_servers.split(",")} | self._credentials()
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Arguments for kafka-python's clients."""
+        return self.aiokafka()
+
+    def confluent(self) -> dict[str, Any]:
+        """Settings for confluent-kafka's clients; its default partitioner is not Kafka's, so it is set here."""
+        found: dict[str, Any] = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "partitioner": "murmur2_random",
+            "security.protocol": self.security_protocol,
+        }
+        if self.sasl_username is not None:
+            found |= {
+                "sasl.mechanism": self.sasl_mechanism,
+                "sasl.username": self.sasl_username,
+                "sasl.password": self._password(),
+            }
+        if self.ssl_ca_file is not None:
+            found["ssl.ca.location"] = self.ssl_ca_file
+        return found
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """TLS context, None without TLS."""
+        if not self.security_protocol.endswith("SSL"):
+            return None
+        return ssl.create_default_context(cafile=self.ssl_ca_file)
+
+    def _password(self) -> str | None:
+        return None if self.sasl_password is None else self.sasl_password.get_secret_value()
+
+    def _credentials(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"security_protocol": self.security_protocol}
+        if self.sasl_username is not None:
+            found |= {
+                "sasl_mechanism": self.sasl_mechanism,
+                "sasl_plain_username": self.sasl_username,
+                "sasl_plain_password": self._password(),
+            }
+        context = self.ssl_context()
+        return found if context is None else found | {"ssl_context": context}

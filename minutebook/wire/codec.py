@@ -1,0 +1,126 @@
+"""Records to bytes and back, in Avro single-object encoding.
+
+fastavro's writer does not check ranges and takes the first union branch that fits a bare dict, so unions of records
+are always written as (name, dict). Its reader ignores trailing bytes, so the end is checked here.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import msgspec
+from fastavro import schemaless_reader, schemaless_writer
+
+from minutebook.domain import commands, records
+from minutebook.errors import DecodeError
+from minutebook.wire import schemas
+
+NAMESPACE = "minutebook"
+BATCH_MAX = 500
+BATCH_BYTES_MAX = 1 << 20
+
+
+class CommandBatch(msgspec.Struct, frozen=True, gc=False):
+    """Up to 500 commands of one partition in one record of at most 1 MiB."""
+
+    commands: list[commands.Command]
+
+
+Record = (
+    commands.Command
+    | CommandBatch
+    | records.Report
+    | records.Tick
+    | records.Mail
+    | records.Inbox
+    | records.DueRecord
+    | records.DeadLetter
+)
+
+_COMMANDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (commands.SubmitJob, commands.CancelJob, commands.RunJobNow, commands.DeclareQueue)
+}
+_BODIES: dict[str, Any] = {kind.__name__: kind for kind in (records.QueueFact, records.ForwardedCommand)}
+_PLAIN: dict[str, Any] = _COMMANDS | {
+    kind.__name__: kind
+    for kind in (records.Report, records.Tick, records.Inbox, records.DueRecord, records.DeadLetter)
+}
+
+
+def builtins(record: msgspec.Struct) -> Any:
+    """`record` as dicts, lists and scalars, bytes kept as bytes."""
+    return msgspec.to_builtins(record, builtin_types=(bytes,))
+
+
+def named(record: msgspec.Struct) -> tuple[str, Any]:
+    """`record` as a branch of a union of records."""
+    return f"{NAMESPACE}.{type(record).__name__}", builtins(record)
+
+
+def _datum(record: Record) -> Any:
+    if isinstance(record, CommandBatch):
+        return {"commands": [named(command) for command in record.commands]}
+    if isinstance(record, records.Mail):
+        return {"sender": record.sender, "frame": record.frame, "row": record.row, "body": named(record.body)}
+    return builtins(record)
+
+
+def encode(record: Record) -> bytes:
+    """`record` with its ten-byte header, written by the newest schema of its name."""
+    schema = schemas.newest()[type(record).__name__]
+    out = io.BytesIO()
+    out.write(schema.header)
+    schemaless_writer(out, schema.parsed, _datum(record))
+    return out.getvalue()
+
+
+def read_datum(data: bytes) -> tuple[str, Any]:
+    """Name of the record and its datum as builtins. Raises DecodeError with a reason fit for people."""
+    schema = schemas.by_header().get(data[: schemas.HEADER_BYTES])
+    if schema is None:
+        raise DecodeError(
+            "unknown schema fingerprint" if data[:2] == b"\xc3\x01" else "not in single-object encoding"
+        )
+    source = io.BytesIO(data)
+    source.seek(schemas.HEADER_BYTES)
+    try:
+        datum = schemaless_reader(
+            source, schema.parsed, None, return_record_name=True, return_record_name_override=True
+        )
+    except Exception as error:  # fastavro raises many kinds on damaged bytes; each means the same here
+        raise DecodeError(f"damaged {schema.name}: {type(error).__name__}") from error
+    if source.tell() != len(data):
+        raise DecodeError(f"{len(data) - source.tell()} bytes after the end of a {schema.name}")
+    return schema.name, datum
+
+
+def _branch(kinds: dict[str, Any], branch: tuple[str, Any]) -> Any:
+    return msgspec.convert(branch[1], kinds[branch[0].rpartition(".")[2]])
+
+
+def decode(data: bytes | None) -> Record:
+    """The record in `data`. Raises DecodeError for null, damaged, unknown or oversized data."""
+    if data is None:
+        raise DecodeError("null value")
+    name, datum = read_datum(data)
+    try:
+        if name == "CommandBatch":
+            return _batch(data, datum)
+        if name == "Mail":
+            return records.Mail(
+                datum["sender"], datum["frame"], datum["row"], _branch(_BODIES, datum["body"])
+            )
+        record: Record = msgspec.convert(datum, _PLAIN[name])
+    except (msgspec.ValidationError, KeyError) as error:
+        raise DecodeError(f"{name} does not belong here: {error}") from error
+    return record
+
+
+def _batch(data: bytes, datum: Any) -> CommandBatch:
+    if len(data) > BATCH_BYTES_MAX:
+        raise DecodeError(f"a CommandBatch of {len(data)} bytes; the limit is {BATCH_BYTES_MAX}")
+    if len(datum["commands"]) > BATCH_MAX:
+        raise DecodeError(f"a CommandBatch of {len(datum['commands'])} commands; the limit is {BATCH_MAX}")
+    return CommandBatch([_branch(_COMMANDS, branch) for branch in datum["commands"]])

@@ -1,0 +1,91 @@
+"""The topics, declared once: partitions, policy, retention, and what a key is.
+
+`partition_of` is the one place that turns a key into a partition: Kafka's default murmur2 of the key's UTF-8 bytes,
+so that any language's default Java-compatible producer lands right.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+COMMANDS: Final = "job-commands"
+REPORTS: Final = "worker-reports"
+MAIL: Final = "partition-mail"
+EVENTS: Final = "job-events"
+INBOX: Final = "worker-inbox"
+DEAD_LETTERS: Final = "dead-letters"
+REJECTED: Final = "rejected-records"
+INPUTS: Final = (REPORTS, MAIL, COMMANDS)
+"""Input topics in the order in which a cycle takes them."""
+
+MESSAGE_BYTES_MAX: Final = 4 << 20
+INBOX_BYTES_MAX: Final = 1 << 20
+PAYLOAD_BYTES_MAX: Final = 256 << 10
+
+_HOUR_MS: Final = 3_600_000
+_DAY_MS: Final = 24 * _HOUR_MS
+
+
+class Topic(NamedTuple):
+    """How one topic is made. `partitions` None = P; `retention_ms` -1 = for ever."""
+
+    name: str
+    partitions: int | None
+    retention_ms: int
+    is_append_time: bool
+    writer: str
+    key: str
+
+    def settings(self) -> dict[str, str]:
+        """Topic settings as Kafka names them."""
+        return {
+            "cleanup.policy": "delete",
+            "retention.ms": str(self.retention_ms),
+            "max.message.bytes": str(MESSAGE_BYTES_MAX),
+            "message.timestamp.type": "LogAppendTime" if self.is_append_time else "CreateTime",
+        }
+
+
+def table(inbox_partitions: int) -> tuple[Topic, ...]:
+    """Every fixed topic of one installation."""
+    return (
+        Topic(COMMANDS, None, 7 * _DAY_MS, True, "API and producers", "<tenant>/<job id>"),
+        Topic(REPORTS, None, 2 * _DAY_MS, True, "workers; owners: ticks", "none, explicit partition"),
+        Topic(MAIL, None, 7 * _DAY_MS, False, "owners", "none, explicit partition"),
+        Topic(EVENTS, None, -1, True, "the owner of the partition", "none"),
+        Topic(INBOX, inbox_partitions, _HOUR_MS // 6, True, "owners", "worker id"),
+        Topic(DEAD_LETTERS, None, 90 * _DAY_MS, False, "owners", "<tenant>/<job id>"),
+        Topic(REJECTED, None, 30 * _DAY_MS, False, "owners", "as received"),
+    )
+
+
+_SEED: Final = 0x9747B28C
+_M: Final = 0x5BD1E995
+_MASK: Final = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """Kafka's 32-bit murmur2 of `data`, unsigned. Source: org.apache.kafka.common.utils.Utils."""
+    length = len(data)
+    h = _SEED ^ length
+    whole = length >> 2
+    for k in struct.unpack_from(f"<{whole}I", data):
+        k = k * _M & _MASK
+        h = (h * _M & _MASK) ^ ((k ^ k >> 24) * _M & _MASK)
+    rest = length & 3
+    if rest:
+        h ^= int.from_bytes(data[-rest:], "little")
+        h = h * _M & _MASK
+    h = (h ^ h >> 13) * _M & _MASK
+    return h ^ h >> 15
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """The partition of `key` among `partitions`."""
+    return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
+
+
+def due_topic(queue: str) -> str:
+    """Topic of the due records of an open queue."""
+    return f"executions-due.{queue}"

@@ -1,0 +1,116 @@
+"""What a task may know of its attempt."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from minutebook import ids
+
+if TYPE_CHECKING:
+    from minutebook.worker.run import Run
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Phase:
+    """Whether the worker leaves; one object for all its contexts."""
+
+    def __init__(self) -> None:
+        self.is_draining = False
+
+
+def _instant(ms: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=ms)
+
+
+class Context:
+    """Passed to tasks that take a second argument. Safe to read from the task's thread."""
+
+    def __init__(self, run: Run, timeout_ms: int, started_at: int, phase: Phase) -> None:
+        self._run = run
+        self._timeout_ms = timeout_ms
+        self._started_at = started_at
+        self._phase = phase
+        self._is_cancel_requested = False
+
+    @property
+    def execution_id(self) -> str:
+        """The idempotency key: the same in every attempt of this due instant, unique within the tenant."""
+        return self._run.execution
+
+    @property
+    def job_id(self) -> str:
+        """The job it belongs to."""
+        return ids.job_of(self._run.execution)
+
+    @property
+    def tenant(self) -> str:
+        """Whose job it is."""
+        return self._run.tenant
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+        return self._run.task
+
+    @property
+    def queue(self) -> str:
+        """Queue that it came through."""
+        return self._run.queue
+
+    @property
+    def attempt(self) -> int:
+        """Number of this attempt, from 1."""
+        return self._run.attempt
+
+    @property
+    def token(self) -> int:
+        """Fencing number of this attempt: grows with every grant of its partition."""
+        return self._run.token
+
+    @property
+    def scheduled_at(self) -> datetime:
+        """Nominal instant, UTC."""
+        return _instant(self._run.scheduled_at)
+
+    @property
+    def due_at(self) -> datetime:
+        """Instant at which it was due, UTC."""
+        return _instant(self._run.due_at)
+
+    @property
+    def deadline(self) -> datetime:
+        """When this attempt times out, UTC, by the worker's clock."""
+        return _instant(self._started_at + self._timeout_ms)
+
+    @property
+    def cancel_requested(self) -> bool:
+        """Whether it must stop: cancelled, timed out, its lease is over, or the grace of a leaving worker is.
+
+        Functions on a thread look here; coroutines are cancelled as well.
+        """
+        return self._is_cancel_requested
+
+    @property
+    def draining(self) -> bool:
+        """Whether the worker leaves; the attempt has until the end of the grace to finish."""
+        return self._phase.is_draining
+
+    @property
+    def logger(self) -> Any:
+        """A structlog logger with the attempt's fields."""
+        return structlog.get_logger("minutebook.task").bind(
+            job_id=self.job_id,
+            execution_id=self.execution_id,
+            attempt=self.attempt,
+            task=self.task,
+            queue=self.queue,
+            tenant=self.tenant,
+        )
+
+    def request_cancel(self) -> None:
+        """Make `cancel_requested` true. Called by the worker, and by tests of tasks."""
+        self._is_cancel_requested = True

@@ -1,0 +1,223 @@
+"""All that is said between a worker and the owners: inbox records to orders, ends of attempts to reports.
+
+Owns the slots, the sessions and the marks. Pure: no I/O and no thread; times (seconds, monotonic) are arguments. Nothing at
+or below the last token seen from a partition is ever started.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from minutebook.domain.records import FullPulse, Granted, Inbox, Pulse, QueueOffer, Report
+from minutebook.worker.lease import BrokerTime
+from minutebook.worker.offers import Offers
+from minutebook.worker.outcomes import Verdict
+from minutebook.worker.run import Ended, Orders, Run, Stop, StopReason
+from minutebook.worker.session import Session
+
+
+class Profile(NamedTuple):
+    """What a worker says of itself in full pulses."""
+
+    worker_id: str
+    name: str
+    version: str
+    tasks: frozenset[str]
+    queues: tuple[str, ...]
+    slots: int
+    lease_ms: int
+    pulse_ms: int
+
+
+class Exchange:
+    """State of one worker toward all partitions. `first` breaks ties between partitions."""
+
+    def __init__(self, profile: Profile, partitions: int, first: int = 0) -> None:
+        self.is_leaving = False
+        self.drained = 0
+        self.handed_back = 0
+        self._profile = profile
+        self._offers = Offers(profile.slots, partitions, first)
+        self._broker = BrokerTime()
+        self._sessions = [
+            Session(profile.worker_id, number, profile.lease_ms / 1_000, profile.pulse_ms / 1_000)
+            for number in range(partitions)
+        ]
+        self._tasks = sorted(profile.tasks)
+        self._queues = [QueueOffer(name) for name in profile.queues]
+
+    # -- what happened
+
+    def take(self, inbox: Iterable[Inbox], now: float) -> Orders:
+        """Records for this worker, in the order of the inbox. Those of another session are passed over."""
+        orders = Orders([], [])
+        for record in inbox:
+            if not 0 <= record.partition < len(self._sessions):
+                continue
+            session = self._sessions[record.partition]
+            if record.session != session.name:
+                continue
+            if record.is_session_over:
+                self._restart(session, orders)
+                continue
+            orders.stops.extend(
+                Stop((session.partition, token), StopReason.CANCELLED)
+                for token in record.cancelled
+                if token in session.running
+            )
+            if record.granted is not None:
+                self._take_granted(session, record, record.granted, orders, now)
+            self._offers.told(session.partition, record.queued, now)
+        return orders
+
+    def ended(self, ends: Iterable[Ended]) -> None:
+        """Attempts that ended, and slots that they left."""
+        for end in ends:
+            session = self._sessions[end.run.partition]
+            if end.frees_slot:
+                self._offers.freed(session.partition)
+            if session.ended(end) and self.is_leaving:
+                self._count(end)
+
+    def acknowledged(self, partition: int, report: Report, stamp: int, sent_at: float, now: float) -> None:
+        """The broker has `report`, sent at `sent_at`, and stamped it `stamp` (ms)."""
+        self._broker.learn(stamp, sent_at, now)
+        self._sessions[partition].acknowledged(report.session, sent_at)
+
+    def leave(self) -> None:
+        """From now on nothing is started; every partition hears of it at once."""
+        self.is_leaving = True
+        for session in self._sessions:
+            session.speak_up()
+
+    def tick(self, now: float) -> Orders:
+        """What the time alone brings about: leases end, slots move."""
+        orders = Orders([], [])
+        for session in self._sessions:
+            if session.running and now >= session.lease.ends_at:
+                _stop(session.drop_running(), orders)
+        self._offers.tick(now)
+        return orders
+
+    # -- what follows
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no slot is taken and everything is reported and acknowledged."""
+        return self._offers.free == self._offers.slots and all(session.is_quiet for session in self._sessions)
+
+    def reports(self, now: float) -> list[tuple[int, Report]]:
+        """Reports that must go now, with their partitions; they count as on their way."""
+        return [
+            (session.partition, self._report(session, now))
+            for session in self._sessions
+            if self._due_at(session) <= now
+        ]
+
+    def next_at(self) -> float:
+        """When `tick` or `reports` has something to do again."""
+        leases = (session.lease.ends_at for session in self._sessions if session.running)
+        reports = (self._due_at(session) for session in self._sessions)
+        return min(self._offers.tick_at, min(leases, default=math.inf), min(reports))
+
+    # -- inside
+
+    def _take_granted(
+        self, session: Session, record: Inbox, granted: Granted, orders: Orders, now: float
+    ) -> None:
+        """The mark moves when the record is read whole. What cannot start at once is handed back at once."""
+        start_by = self._broker.local(record.start_by)
+        is_open = not self.is_leaving and now < min(session.lease.ends_at, start_by)
+        slots = self._offers.free if is_open else 0
+        mark = session.last_token
+        started: list[Run] = []
+        returned = 0
+        for run in _runs(record, granted, session, start_by):
+            if run.token <= mark:
+                continue
+            session.last_token = max(session.last_token, run.token)
+            if len(started) < slots and run.task in self._profile.tasks:
+                started.append(run)
+            else:
+                session.hand_back(run)
+                returned += 1
+        session.took(started, now)
+        orders.starts.extend(started)
+        self._offers.took(session.partition, len(started), returned, now)
+        if self.is_leaving:
+            self.handed_back += returned
+
+    def _restart(self, session: Session, orders: Orders) -> None:
+        _stop(session.restart(), orders)
+        self._offers.ended(session.partition)
+
+    def _count(self, end: Ended) -> None:
+        if end.outcome is Verdict.HANDED_BACK:
+            self.handed_back += 1
+        else:
+            self.drained += 1
+
+    def _due_at(self, session: Session) -> float:
+        if session.is_in_flight:
+            return math.inf
+        changed_at = math.inf if self.is_leaving else self._offers.pulse_at(session.partition)
+        return min(session.due_at(), changed_at)
+
+    def _report(self, session: Session, now: float) -> Report:
+        offer = 0 if self.is_leaving else self._offers.offer(session.partition)
+        full = self._full(session) if session.is_full_due(now) else None
+        self._offers.sent(session.partition, offer, now)
+        return session.report(Pulse(offer, session.last_token, self.is_leaving), full, now)
+
+    def _full(self, session: Session) -> FullPulse:
+        it = self._profile
+        return FullPulse(
+            worker=it.name,
+            version=it.version,
+            tasks=self._tasks,
+            queues=self._queues,
+            lease_ms=it.lease_ms,
+            pulse_ms=it.pulse_ms,
+            held=session.held(),
+        )
+
+
+def _stop(runs: list[Run], orders: Orders) -> None:
+    orders.stops.extend(Stop(run.key, StopReason.LOST) for run in runs)
+
+
+def _runs(record: Inbox, granted: Granted, session: Session, start_by: float) -> Iterable[Run]:
+    """The rows of a record. Token = frame offset x 65,536 + row."""
+    base = record.frame << 16
+    tenants, tasks, queues = granted.tenants, granted.tasks, granted.queues
+    rows = zip(
+        granted.rows,
+        granted.tenant,
+        granted.executions,
+        granted.attempts,
+        granted.task,
+        granted.queue,
+        granted.scheduled_at,
+        granted.due_at,
+        granted.timeout_ms,
+        granted.payloads,
+        strict=True,
+    )
+    for row, tenant, execution, attempt, task, queue, scheduled_at, due_at, timeout_ms, payload in rows:
+        yield Run(
+            record.partition,
+            session.number,
+            base + row,
+            tenants[tenant],
+            execution,
+            attempt,
+            tasks[task],
+            queues[queue],
+            scheduled_at,
+            due_at,
+            timeout_ms,
+            payload,
+            start_by,
+        )

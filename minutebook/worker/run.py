@@ -1,0 +1,68 @@
+"""One granted attempt on its way from the inbox to the user's function and back."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import NamedTuple
+
+import msgspec
+
+from minutebook.worker.outcomes import Outcome
+
+
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """What a worker knows of an attempt. `session` is the number of the session that holds it; instants are ms, UTC;
+    `start_by` is seconds on the worker's monotonic clock: later it is handed back.
+    """
+
+    partition: int
+    session: int
+    token: int
+    tenant: str
+    execution: str
+    attempt: int
+    task: str
+    queue: str
+    scheduled_at: int
+    due_at: int
+    timeout_ms: int
+    payload: bytes
+    start_by: float
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What names it in this process: tokens are unique within a partition."""
+        return self.partition, self.token
+
+
+class Ended(msgspec.Struct, frozen=True, gc=False):
+    """An attempt that ended. Without `frees_slot` its thread runs on; once that ends, a second one says so."""
+
+    run: Run
+    outcome: Outcome
+    start_delay_ms: int = 0
+    run_ms: int = 0
+    frees_slot: bool = True
+
+
+class StopReason(Enum):
+    """Why an attempt is stopped before its end."""
+
+    TIMEOUT = auto()
+    CANCELLED = auto()  # asked for by the owner; the result still counts
+    LOST = auto()  # the lease or the session is over; the result counts for nobody
+    DRAIN = auto()  # the worker leaves; handed back
+
+
+class Stop(NamedTuple):
+    """Order to stop one attempt."""
+
+    key: tuple[int, int]
+    reason: StopReason
+
+
+class Orders(NamedTuple):
+    """What the user's side has to do."""
+
+    starts: list[Run]
+    stops: list[Stop]

@@ -1,0 +1,1 @@
+"""The owners: one writer per partition, hosted by Faust. Decides, appends, folds, sends."""

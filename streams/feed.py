@@ -1,0 +1,132 @@
+"""Inputs of one partition on their way from Faust's agent to the owner: each record once, in order, none passed over.
+
+Faust may deliver again, drop what lies below its own mark, or start where the group's commits say. None of that
+counts: the frames say what was consumed. A record below the expected offset is dropped; when one above it shows up,
+or the inbox was full, the stretch between is read from the topic itself. What the topic does not have (transaction
+markers) is a hole and passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from aiokafka.errors import KafkaError
+
+from minutebook.errors import LogError
+from minutebook.log.kafka import read_range
+from minutebook.log.port import RawRecord
+from minutebook.log.settings import KafkaSettings
+
+WAITING_MAX: Final = 2_000
+WAITING_BYTES_MAX: Final = 32 << 20
+RETRY_S: Final = 0.5
+
+log = structlog.get_logger()
+
+
+class Feed:
+    """Bounded inbox of one input topic-partition. `wake` is called when something arrives."""
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        topic: str,
+        partition: int,
+        expected: int,
+        wake: Callable[[], None],
+        halt: Callable[[BaseException], None],
+    ) -> None:
+        self._kafka = kafka
+        self._topic = topic
+        self._partition = partition
+        self._wake = wake
+        self._halt = halt
+        self._expected = expected
+        self._seen = expected - 1
+        self._fill: asyncio.Task[None] | None = None
+        self._bytes = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self.waiting: deque[RawRecord] = deque()
+
+    def has_all_below(self, end: int) -> bool:
+        """Whether every record below `end` has been taken from here."""
+        return self._expected >= end and not self.waiting
+
+    def offer(self, record: RawRecord) -> None:
+        """A record from the agent. Never waits."""
+        self._seen = max(self._seen, record.offset)
+        if record.offset < self._expected or self._fill is not None:
+            return
+        if record.offset == self._expected and self._has_room():
+            self._accept(record)
+        else:
+            self._start_filling()
+
+    def catch_up(self, end: int) -> None:
+        """Read everything below `end` that has not come yet."""
+        self._seen = max(self._seen, end - 1)
+        if self._seen >= self._expected and self._fill is None:
+            self._start_filling()
+
+    def take(self) -> RawRecord:
+        """The next record; only while `waiting` is not empty."""
+        record = self.waiting.popleft()
+        self._bytes -= len(record.value or b"")
+        if self._has_room():
+            self._room.set()
+        return record
+
+    def put_back(self, records: list[RawRecord]) -> None:
+        """Records taken for a frame that turned out void, in their order."""
+        self.waiting.extendleft(reversed(records))
+        self._bytes += sum(len(record.value or b"") for record in records)
+
+    def oldest_stamp(self) -> int | None:
+        """Stamp of the oldest record that waits, ms; None if none waits."""
+        return self.waiting[0].stamp if self.waiting else None
+
+    async def close(self) -> None:
+        """Stop reading."""
+        if self._fill is not None:
+            self._fill.cancel()
+            await asyncio.gather(self._fill, return_exceptions=True)
+
+    def _has_room(self) -> bool:
+        return len(self.waiting) < WAITING_MAX and self._bytes < WAITING_BYTES_MAX
+
+    def _accept(self, record: RawRecord) -> None:
+        self.waiting.append(record)
+        self._bytes += len(record.value or b"")
+        self._expected = record.offset + 1
+        if not self._has_room():
+            self._room.clear()
+        self._wake()
+
+    def _start_filling(self) -> None:
+        self._fill = asyncio.create_task(self._run_fill(), name=f"fill {self._topic}-{self._partition}")
+
+    async def _run_fill(self) -> None:
+        try:
+            while self._expected <= self._seen:
+                await self._room.wait()
+                await self._read_to(self._seen + 1)
+        except LogError as error:
+            self._halt(error)
+        finally:
+            self._fill = None
+
+    async def _read_to(self, end: int) -> None:
+        try:
+            async for record in read_range(self._kafka, self._topic, self._partition, self._expected, end):
+                await self._room.wait()
+                self._accept(record)
+        except KafkaError as error:
+            log.warning("input not readable, trying again", topic=self._topic, error=type(error).__name__)
+            await asyncio.sleep(RETRY_S)
+        else:
+            self._expected = max(self._expected, end)

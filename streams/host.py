@@ -1,0 +1,128 @@
+"""All owners of one process: opened for the partitions that the group assigns here, closed when they are taken away.
+
+A partition whose log cannot be trusted halts: alarm, not ready, nothing guessed. An append with unknown outcome, or an
+owner that failed in a way nobody foresaw, ends the process; whoever comes next reads the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from minutebook.errors import LogError, OwnershipLostError
+from minutebook.log.port import RawRecord
+from minutebook.wire import topics
+from streams.owner import Owner, Process
+
+EXIT_LEAVE: Final = 75
+AGAIN_S: Final = 1.0
+
+log = structlog.get_logger()
+
+
+def leave(reason: str) -> None:
+    """End this process at once, without any further step: the next owner reads the log."""
+    log.critical("leaving", reason=reason)
+    os._exit(EXIT_LEAVE)
+
+
+class Host:
+    """Owners by partition."""
+
+    def __init__(self, process: Process, on_leave: Callable[[str], None] = leave) -> None:
+        self._process = process
+        self._leave = on_leave
+        self._owners: dict[int, Owner] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self.halted: dict[int, str] = {}
+        self.has_assignment = False
+
+    def offer(self, topic: str, partition: int, record: RawRecord) -> None:
+        """A raw record of an input topic."""
+        owner = self._owners.get(partition)
+        if owner is not None:
+            owner.offer(topic, record)
+
+    async def assigned(self, partitions: dict[int, set[str]]) -> None:
+        """The group's word: partition -> input topics of it that are here. Only whole ones are served."""
+        self.has_assignment = True
+        whole = {partition for partition, names in partitions.items() if names == set(topics.INPUTS)}
+        for partition in partitions.keys() - whole:
+            log.error("input topics are assigned apart, not serving", partition=partition)
+        await self.revoked(set(self._owners) - whole)
+        for partition in sorted(whole - set(self._owners)):
+            self._open(partition)
+
+    def _open(self, partition: int) -> None:
+        self.halted.pop(partition, None)
+        owner = self._owners[partition] = Owner(partition, self._process, self._halt)
+        self._tasks[partition] = asyncio.create_task(self._run(owner), name=f"owner {partition}")
+
+    async def _run(self, owner: Owner) -> None:
+        try:
+            await owner.run()
+        except LogError as error:
+            self._halt(owner.partition, error)
+        except OwnershipLostError as error:
+            log.warning("partition lost", partition=owner.partition, reason=str(error))
+            await owner.close()
+            await asyncio.sleep(AGAIN_S)
+            if self._owners.get(owner.partition) is owner:
+                self._open(owner.partition)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            log.exception("owner failed", partition=owner.partition)
+            self._leave(f"partition {owner.partition}: {type(error).__name__}: {error}")
+
+    def _halt(self, partition: int, error: BaseException) -> None:
+        log.critical("partition halted", partition=partition, reason=str(error))
+        self.halted[partition] = str(error)
+
+    async def revoked(self, partitions: set[int]) -> None:
+        """Close owners; an append in flight is awaited first."""
+        gone = [partition for partition in partitions if partition in self._owners]
+        for partition in gone:
+            self._owners[partition].stop()
+        for partition in gone:
+            await asyncio.gather(self._tasks.pop(partition), return_exceptions=True)
+            await self._owners.pop(partition).close()
+
+    async def close(self) -> None:
+        """Close all owners."""
+        await self.revoked(set(self._owners))
+
+    def checkpoint(self, folder: Path) -> list[dict[str, object]]:
+        """Copies of every serving owner's committed state."""
+        folder.mkdir(parents=True)
+        serving = [owner for owner in self._owners.values() if owner.state == "serving"]
+        return [owner.checkpoint(folder / f"partition-{owner.partition}") for owner in serving]
+
+    def status(self) -> dict[str, Any]:
+        """For `/readyz`: ready when every assigned partition is served and the clock is right."""
+        owners = [
+            {
+                "partition": owner.partition,
+                "state": "halted" if owner.partition in self.halted else owner.state,
+                "epoch": owner.epoch(),
+                "position": owner.position(),
+                "records_left": owner.left,
+                "clock_skew_ms": owner.skew_ms,
+                "oldest_input_at": owner.oldest_input_at(),
+            }
+            for _, owner in sorted(self._owners.items())
+        ]
+        is_ready = (
+            self.has_assignment and not self.halted and all(item["state"] == "serving" for item in owners)
+        )
+        return {
+            "is_ready": is_ready,
+            "owner": self._process.owner_id,
+            "partitions": owners,
+            "halted": self.halted,
+        }

@@ -1,0 +1,455 @@
+"""The owner of one partition: takes it over, then decides, appends, folds and sends, cycle by cycle.
+
+State changes only after the frame is valid in the log. Anything that this process cannot be sure of ends it: the next
+owner reads the log and knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+from aiokafka import AIOKafkaProducer
+
+from minutebook.clock import Clock
+from minutebook.domain import events as facts
+from minutebook.domain.book import Book
+from minutebook.domain.due import MISFIRE_MAX, MISFIRE_WINDOW_MS
+from minutebook.domain.events import Event
+from minutebook.domain.outputs import Output, ToSession, outputs
+from minutebook.domain.records import Inbox, Tick
+from minutebook.domain.retries import ATTEMPTS_MAX, LOSSES_MAX
+from minutebook.errors import LogMismatchError, OwnershipLostError
+from minutebook.log.apply import move_cursor, take
+from minutebook.log.port import Ack, EventLog, RawRecord
+from minutebook.log.reader import CLOCK_BOUND_MS, FrameReader
+from minutebook.log.settings import KafkaSettings
+from minutebook.schedule import TZDATA_VERSION
+from minutebook.wire import codec, topics
+from minutebook.wire.frames import FORMAT_VERSION, Frame, InputPosition, decode_frame, encode_frame, placed
+from streams import metrics
+from streams.cycle import Cycle, Redo, Taken
+from streams.draft import Draft
+from streams.feed import Feed
+from streams.outbox import Outbox
+from streams.recovery import check_inputs, check_position, fold_to_end, open_book
+from streams.sessions import Sessions
+from streams.window_of_reports import WINDOW_MS, rebuild_sessions
+
+RULES: Final = 1
+SETTINGS_DIGEST: Final = hashlib.sha256(
+    f"{ATTEMPTS_MAX} {LOSSES_MAX} {MISFIRE_WINDOW_MS} {MISFIRE_MAX}".encode()
+).digest()[:8]
+QUIET_INPUTS_MAX: Final = 10_000
+QUIET_MS: Final = 3_600_000
+IDLE_MAX_S: Final = 1.0
+TICK_SLACK_MS: Final = 20
+
+log = structlog.get_logger()
+
+
+class Bounds(NamedTuple):
+    """First and end offset of each input topic of a partition, and where its window of reports starts."""
+
+    first: dict[str, int]
+    end: dict[str, int]
+    reports_from: int
+
+
+class Process(NamedTuple):
+    """What all owners of one process share."""
+
+    kafka: KafkaSettings
+    events: EventLog
+    producer: AIOKafkaProducer
+    clock: Clock
+    data_dir: Path
+    owner_id: str
+    log_id: str
+    partitions: int
+    inbox_partitions: int
+    topic_ids: dict[str, str]
+    clock_bound_ms: int
+    input_bounds: Callable[[int, int], Awaitable[Bounds]]
+
+
+class Owner:
+    """One partition's one writer, as far as this process knows."""
+
+    def __init__(self, partition: int, process: Process, halt: Callable[[int, BaseException], None]) -> None:
+        self.partition = partition
+        self.state = "opening"
+        self.left = 0
+        self.skew_ms = 0
+        self.book: Book | None = None
+        self.feeds: dict[str, Feed] = {}
+        self._process = process
+        self._halt = halt
+        self._is_stopping = False
+        self._wake = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._offset_ms = 0
+        self._inputs: dict[str, int] = {}
+        self._quiet_inputs = 0
+        self._reports_end = 0
+        self._refused: list[facts.OutputRefused] = []
+
+    # -- life
+
+    async def run(self) -> None:
+        """Take over and serve until cancelled. Raises LogError (halt), OwnershipLostError or AppendUnknownError."""
+        try:
+            await self._take_over()
+            self.state = "serving"
+            log.info(
+                "serving",
+                partition=self.partition,
+                epoch=self._book.cursor.epoch,
+                position=self._reader.position,
+            )
+            while not self._is_stopping:
+                await self._cycle()
+        finally:
+            self.state = "closed"
+
+    def stop(self) -> None:
+        """Ask `run` to end after the cycle under way."""
+        self._is_stopping = True
+        self._wake.set()
+
+    def epoch(self) -> int:
+        """Epoch of this ownership, 0 before the store is open."""
+        return 0 if self.book is None else self.book.cursor.epoch
+
+    def position(self) -> int:
+        """Last record folded, -1 before any."""
+        return -1 if self.book is None else self.book.cursor.position
+
+    def oldest_input_at(self) -> int | None:
+        """Stamp of the oldest input that waits, ms; None if none waits."""
+        stamps = [stamp for feed in self.feeds.values() if (stamp := feed.oldest_stamp()) is not None]
+        return min(stamps, default=None)
+
+    async def close(self) -> None:
+        """Give the partition up; the append in flight was awaited before."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for feed in self.feeds.values():
+            await feed.close()
+        if self.book is not None:
+            self.book.rows.close()
+            self.book = None
+
+    def offer(self, topic: str, record: RawRecord) -> None:
+        """A raw record of an input topic from its agent."""
+        feed = self.feeds.get(topic)
+        if feed is not None:
+            feed.offer(record)
+
+    def checkpoint(self, folder: Path) -> dict[str, object]:
+        """A consistent copy of the committed state in `folder`: partition, position, chain head."""
+        cursor = self._book.cursors.get(b"")
+        self._book.rows.checkpoint(str(folder))
+        position, head = (-1, "") if cursor is None else (cursor.position, cursor.head.hex())
+        return {"partition": self.partition, "position": position, "head": head, "path": str(folder)}
+
+    # -- taking over
+
+    async def _take_over(self) -> None:
+        process, partition = self._process, self.partition
+        self._book = self.book = open_book(process.data_dir / f"partition-{partition}")
+        self.state = "recovering"
+        await check_position(self._book, process.events, partition)
+        self._reader = await fold_to_end(self._book, process.events, partition, self._progress)
+        bounds = await process.input_bounds(partition, self._book.cursor.now - WINDOW_MS)
+        check_inputs(self._book, process.topic_ids, bounds.first)
+        self._inputs = {topic: self._book.cursor.inputs.get(topic, ("", -1))[1] for topic in topics.INPUTS}
+        resend_from = self._book.cursor.outputs_sent_through + 1
+        self._open_outbox(resend_from - 1)
+        await self._claim(bounds.reports_from)
+        self._open_core(Sessions(self._book))
+        await self._send_again(resend_from)
+        await rebuild_sessions(
+            process.kafka,
+            self._core.sessions,
+            partition,
+            bounds.reports_from,
+            self._inputs[topics.REPORTS] + 1,
+        )
+        self._start_leases()
+        self._reports_end = bounds.end[topics.REPORTS]
+        for topic, end in bounds.end.items():
+            self.feeds[topic].catch_up(end)
+
+    def _progress(self, left: int) -> None:
+        self.left = left
+
+    async def _claim(self, reports_from: int) -> None:
+        """Append OwnershipTaken until it is valid."""
+        while True:
+            draft = Draft(self._book, self._reader.position + 1, self._now())
+            if not self._book.cursor.log_id:
+                draft.add(
+                    facts.LogOpened(
+                        self._process.log_id,
+                        self._process.partitions,
+                        self.partition,
+                        CLOCK_BOUND_MS,
+                        FORMAT_VERSION,
+                    )
+                )
+            self._check_genesis()
+            epoch, applied = self._book.cursor.epoch + 1, self._inputs[topics.REPORTS]
+            draft.add(facts.OwnershipTaken(self._process.owner_id, epoch, reports_from, applied + 1))
+            ack = await self._append(draft)
+            if ack is not None:
+                self._set_clock(ack.stamp)
+                return
+            await self._read_on()
+
+    def _check_genesis(self) -> None:
+        cursor = self._book.cursor
+        if (cursor.partition, cursor.partitions) != (self.partition, self._process.partitions):
+            raise LogMismatchError(
+                f"the log was opened for partition {cursor.partition} of {cursor.partitions}, "
+                f"not {self.partition} of {self._process.partitions}"
+            )
+
+    def _set_clock(self, stamp: int) -> None:
+        self._offset_ms += stamp - self._now()
+        if abs(self._offset_ms) > self._process.clock_bound_ms:
+            raise LogMismatchError(
+                f"this machine's clock is {-self._offset_ms} ms off the broker's: set it right"
+            )
+
+    def _open_outbox(self, sent_through: int) -> None:
+        self._outbox = Outbox(
+            self._process.producer,
+            self._process.kafka,
+            self.partition,
+            self._process.inbox_partitions,
+            sent_through,
+            self._granted,
+            self._output_refused,
+        )
+        self._tasks.append(asyncio.create_task(self._outbox.run(), name=f"outbox {self.partition}"))
+
+    async def _send_again(self, first: int) -> None:
+        """Outputs that no frame says were acknowledged; grants only of what still runs."""
+        voids = set(self._book.cursor.voids)
+        async for record in self._process.events.read(self.partition, first, self._reader.position + 1):
+            if record.offset not in voids:
+                await self._send_outputs(
+                    placed(decode_frame(record.value)), record.offset, self._book.cursor.now
+                )
+
+    async def _send_outputs(self, events: Iterable[tuple[Event, int]], frame: int, start_at: int) -> None:
+        found = outputs(self._book, events, self.partition, self._process.partitions, start_at)
+        await self._outbox.send(frame, [self._with_queued(output) for output in found])
+
+    def _open_core(self, sessions: Sessions) -> None:
+        process = self._process
+        if not self.feeds:
+            self.feeds = {
+                topic: Feed(
+                    process.kafka,
+                    topic,
+                    self.partition,
+                    self._inputs[topic] + 1,
+                    self._wake.set,
+                    self._feed_failed,
+                )
+                for topic in topics.INPUTS
+            }
+        self._core = Cycle(
+            self._book, self.feeds, sessions, self.partition, process.partitions, process.clock.monotonic
+        )
+
+    def _start_leases(self) -> None:
+        """A session that runs something and was not heard in the window gets a full lease from here."""
+        for session in self._core.sessions:
+            if session.stamp < 0:
+                session.stamp = self._book.cursor.now
+            session.sent_at.update({token >> 16: self._book.cursor.now for token in session.unacknowledged})
+
+    def _feed_failed(self, error: BaseException) -> None:
+        self._halt(self.partition, error)
+
+    # -- cycles
+
+    def _now(self) -> int:
+        return max(self._process.clock.now() + self._offset_ms, self._book.cursor.now)
+
+    async def _cycle(self) -> None:
+        await self._wait()
+        cycle = self._core
+        if not cycle.can_grant and self.feeds[topics.REPORTS].has_all_below(self._reports_end):
+            cycle.can_grant = True
+        try:
+            draft, taken = cycle.decide(self._reader.position + 1, self._now())
+        except Redo:
+            return
+        for refused in self._refused:
+            draft.add(refused)
+        self._refused = []
+        for topic, records in taken.inputs.items():
+            self._inputs[topic] = records[-1].offset
+            self._quiet_inputs += len(records)
+        if draft.events or self._is_frame_owed(draft.now):
+            await self._make_durable(draft, taken)
+        else:
+            cycle.sessions.plan_over()
+        replies = cycle.replies()
+        if replies:
+            await self._outbox.reply(replies)
+        await self._tick()
+
+    def _is_frame_owed(self, now: int) -> bool:
+        """Consumed inputs that decided nothing still move the offsets in a frame now and then."""
+        if not self._quiet_inputs:
+            return False
+        return self._quiet_inputs >= QUIET_INPUTS_MAX or now - self._book.cursor.now >= QUIET_MS
+
+    async def _make_durable(self, draft: Draft, taken: Taken) -> None:
+        epoch = self._book.cursor.epoch
+        if await self._append(draft, self._core) is None:
+            self._core.restore(taken)
+            await self._decide_again(epoch)
+            return
+        self._quiet_inputs = 0
+        metrics.count(draft)
+        await self._send_outputs(draft.placed, draft.offset, draft.now)
+
+    def _with_queued(self, output: Output) -> Output:
+        """Grants also tell the session how much more is queued that it could run."""
+        if not isinstance(output, ToSession) or output.record.granted is None:
+            return output
+        session = self._core.sessions.get(output.session)
+        counts = self._core.queued_for(session) if session is not None else []
+        record = output.record
+        told = Inbox(record.session, record.partition, record.frame, record.start_by, counts, record.granted)
+        return ToSession(output.session, told)
+
+    async def _append(self, draft: Draft, cycle: Cycle | None = None) -> Ack | None:
+        """Append the frame and commit it; None if the record is void."""
+        frame = self._frame(draft)
+        value = encode_frame(frame)
+        started = self._process.clock.monotonic()
+        ack = await self._process.events.append(self.partition, value)
+        metrics.FRAME_APPEND.observe(self._process.clock.monotonic() - started)
+        record = RawRecord(ack.offset, ack.stamp, None, value)
+        if ack.offset != draft.offset or not self._reader.own(record, draft.now):
+            metrics.VOID_FRAMES.inc()
+            self._book.discard()
+            return None
+        self.skew_ms = ack.stamp - draft.now
+        move_cursor(self._book, self._reader, frame)
+        if cycle is not None:
+            cycle.follow()
+        self._book.commit()
+        return ack
+
+    def _frame(self, draft: Draft) -> Frame:
+        cursor = self._book.cursor
+        ids = self._process.topic_ids
+        return Frame(
+            offset=draft.offset,
+            head=self._reader.head,
+            owner=self._process.owner_id,
+            epoch=cursor.epoch,
+            now=draft.now,
+            rules=RULES,
+            tzdata=TZDATA_VERSION,
+            settings=SETTINGS_DIGEST,
+            inputs=[InputPosition(topic, ids[topic], self._inputs[topic]) for topic in topics.INPUTS],
+            slices=draft.slices,
+            outputs_sent_through=self._outbox.sent_through,
+            events=draft.events,
+        )
+
+    async def _read_on(self) -> None:
+        """After a void append: fold what others wrote."""
+        end = await self._process.events.end(self.partition)
+        reader = FrameReader(self._book.cursor.position, self._book.cursor.head)
+        async for record in self._process.events.read(self.partition, reader.position + 1, end):
+            take(self._book, reader, record)
+            self._book.commit()
+        self._reader = reader
+
+    async def _decide_again(self, epoch: int) -> None:
+        """The frame was void. Raises OwnershipLostError if somebody else owns the partition; only otherwise the same
+        inputs are decided again, on the new head."""
+        await self._read_on()
+        cursor = self._book.cursor
+        if cursor.epoch > epoch:
+            raise OwnershipLostError(f"{cursor.owner} has taken partition {self.partition}")
+        can_grant = self._core.can_grant
+        self._open_core(self._core.sessions)
+        self._core.can_grant = can_grant
+        self._inputs = {topic: cursor.inputs.get(topic, ("", -1))[1] for topic in topics.INPUTS}
+
+    # -- waiting
+
+    async def _wait(self) -> None:
+        """Until an input is there or the next row of the time index, or of a deadline, is due."""
+        if any(feed.waiting for feed in self.feeds.values()) or self._refused:
+            await asyncio.sleep(0)
+            return
+        self._wake.clear()
+        delay_s = self._idle_s()
+        if delay_s <= 0:
+            await asyncio.sleep(0)
+            return
+        self._core.index.load_ahead()
+        handle = asyncio.get_running_loop().call_later(delay_s, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            handle.cancel()
+
+    def _idle_s(self) -> float:
+        now = self._process.clock.now() + self._offset_ms
+        due_at = self._core.next_due_at()
+        deadline = self._core.sessions.next_deadline()
+        delays = [IDLE_MAX_S]
+        if due_at is not None:
+            delays.append((due_at - now) / 1000)
+        if deadline is not None and self._core.reports.tick_sent_at is None:
+            delays.append((deadline + TICK_SLACK_MS - now) / 1000)
+        if self._core.can_grant and self._core.has_grantable(self._now()):
+            return 0.0
+        return min(delays)
+
+    async def _tick(self) -> None:
+        """A check is due that no report has answered yet: mark the time on the broker's clock."""
+        reports = self._core.reports
+        deadline = self._core.sessions.next_deadline()
+        now = self._now()
+        if deadline is None or reports.tick_sent_at is not None or now < deadline + TICK_SLACK_MS:
+            return
+        reports.tick_number += 1
+        reports.tick_sent_at = now
+        tick = codec.encode(Tick(self._process.owner_id, reports.tick_number))
+        await self._process.producer.send(
+            self._process.kafka.topic(topics.REPORTS), tick, partition=self.partition
+        )
+
+    # -- what the outbox says
+
+    def _granted(self, session: str, frame: int, stamp: int) -> None:
+        known = self._core.sessions.get(session)
+        if known is not None:
+            known.sent_at[frame] = stamp
+
+    def _output_refused(self, frame: int, output: Output, reason: str) -> None:
+        self._refused.append(facts.OutputRefused(frame, type(output).__name__, reason))
+        if isinstance(output, ToSession) and output.record.granted is not None:
+            session = self._core.sessions.get(output.session)
+            if session is not None:
+                session.sent_at[frame] = 0
+        self._wake.set()

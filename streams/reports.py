@@ -1,0 +1,166 @@
+"""What the owner makes of workers' reports: results, hand-backs, offers, held lists, ticks, ends of sessions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+import structlog
+
+from minutebook.domain import events as facts
+from minutebook.domain.book import Book
+from minutebook.domain.events import Event
+from minutebook.domain.offers import TASKS_MAX, Session, compare_held, hear
+from minutebook.domain.records import Inbox, Report, Tick
+from minutebook.domain.results import Held, decide_report, died, lost, returned
+from streams.draft import Draft
+from streams.sessions import TICK_WAIT_MS, Sessions
+
+ROWS_MAX: Final = 65_536
+NAME_CHARS_MAX: Final = 256
+
+log = structlog.get_logger()
+
+
+class Reports:
+    """Turns reports into events of a draft, and into answers that are sent once its frame is valid."""
+
+    def __init__(self, book: Book, sessions: Sessions, partition: int) -> None:
+        self._book = book
+        self._sessions = sessions
+        self._partition = partition
+        self._cancels: dict[str, set[int]] = defaultdict(set)
+        self._over: set[str] = set()
+        self._ended: list[Session] = []
+        self.tick_sent_at: int | None = None
+        self.tick_number = 0
+
+    def take(self, report: Report, stamp: int, draft: Draft) -> None:
+        """One report, whole."""
+        reason = _senseless(report)
+        if reason:
+            draft.add(facts.ReportRefused(report.session[:NAME_CHARS_MAX], "report", "", "", -1, reason))
+            return
+        for step in decide_report(self._book, report, draft.now, self._sessions.ended_tokens):
+            for event in step:
+                draft.add(event)
+                self._note_ended(event)
+        if self._sessions.get(report.session) is None and self._sessions.is_over(report.session):
+            self._over.add(report.session)
+            return
+        self._pulse(report, stamp, draft)
+
+    def _note_ended(self, event: Event) -> None:
+        match event:
+            case facts.AttemptsSucceeded():
+                self._sessions.remember_ended(event.tokens, "succeeded")
+            case facts.AttemptFailed() | facts.AttemptCancelled():
+                self._sessions.remember_ended([event.token], "failed")
+            case facts.GrantsReturned():
+                self._sessions.remember_ended(event.tokens, event.reason)
+            case _:
+                return
+
+    def _pulse(self, report: Report, stamp: int, draft: Draft) -> None:
+        session = self._sessions.get(report.session)
+        if session is None:
+            if report.full is None:
+                return
+            session = self._sessions.open(report.session)
+        if not hear(session, report, stamp):
+            session.is_void = True
+            return
+        if session.is_leaving:
+            late = [token for token in session.running if token > session.last_token]
+            self._add(draft, returned("handed_back", self._sessions.held(session, late), draft.now))
+        if report.full is not None:
+            self._held(session, report.full.held, draft)
+
+    def _held(self, session: Session, held: list[int], draft: Draft) -> None:
+        missing = compare_held(session, held)
+        self._add(draft, lost("not_held", self._sessions.held(session, missing.lost), draft.now))
+        self.withdraw(session, missing.never_taken, draft)
+        for token in held:
+            found = self._sessions.held(session, [token])
+            if not found or found[0].execution.is_stopping:
+                self._cancels[session.name].add(token)
+
+    def tick(self, tick: Tick, stamp: int, now: int) -> None:
+        """A mark of an owner; one of ours that came late says that the broker was away."""
+        if tick.number != self.tick_number or self.tick_sent_at is None:
+            return
+        if now - self.tick_sent_at > TICK_WAIT_MS or abs(stamp - now) > TICK_WAIT_MS:
+            log.warning("broker was away: leases start again", partition=self._partition)
+            self._sessions.restart_deadlines(stamp)
+        self.tick_sent_at = None
+
+    def withdraw(self, session: Session, tokens: list[int], draft: Draft) -> None:
+        """Grants that nobody acknowledged go back; the session offers nothing until its next pulse."""
+        held = self._sessions.held(session, tokens)
+        if not held:
+            return
+        self._add(draft, returned("withdrawn", held, draft.now))
+        session.is_void = True
+        session.withdraw_ms = min(session.withdraw_ms * 2, session.lease_ms)
+        session.withdrawn.update(item.key for item in held)
+        self._cancels[session.name].update(item.token for item in held)
+
+    def end(self, session: Session, cause: str, draft: Draft) -> None:
+        """A session is over: what it holds is lost, and what was withdrawn from it counts as a loss."""
+        self._add(draft, lost(cause, self._sessions.held(session, list(session.running)), draft.now))
+        for key in session.withdrawn:
+            execution = self._book.executions.get(key)
+            if execution is not None and execution.status in ("queued", "scheduled"):
+                self._add(draft, died(Held(key, execution.token, execution), draft.now))
+        if self._book.sessions.get(session.name.encode()) is not None:
+            draft.add(facts.SessionEnded(session.name, cause))
+            self._over.add(session.name)
+        self._ended.append(session)
+
+    def _add(self, draft: Draft, events: list[Event]) -> None:
+        for event in events:
+            draft.add(event)
+
+    def replies(self) -> list[Inbox]:
+        """Answers gathered since the last call; ended sessions are dropped with it."""
+        found = [
+            Inbox(session, self._partition, self._book.cursor.position, 0, [], None, sorted(tokens))
+            for session, tokens in self._cancels.items()
+        ]
+        found += [
+            Inbox(session, self._partition, self._book.cursor.position, 0, [], None, [], True)
+            for session in self._over
+        ]
+        for session in self._ended:
+            self._sessions.drop(session.name)
+        self.forget()
+        return found
+
+    def forget(self) -> None:
+        """Drop what was gathered for a draft that is forgotten."""
+        self._cancels.clear()
+        self._over.clear()
+        self._ended.clear()
+
+
+def _senseless(report: Report) -> str:
+    """Why a report cannot be taken at all; empty if it can."""
+    if not report.session or len(report.session) > NAME_CHARS_MAX or "." not in report.session:
+        return "a session is <worker id>.<n>"
+    if report.full is not None and len(report.full.tasks) > TASKS_MAX:
+        return f"at most {TASKS_MAX} tasks"
+    if report.pulse is not None and report.pulse.offer < 0:
+        return "an offer is not negative"
+    for part in (report.succeeded, report.handed_back):
+        if part is None:
+            continue
+        rows = len(part.executions)
+        if len(part.tenant) != rows or len(part.tokens) != rows or rows > ROWS_MAX:
+            return "columns of unequal length"
+        if any(not 0 <= number < len(part.tenants) for number in part.tenant):
+            return "a tenant that is not in the dictionary"
+    if report.succeeded is not None:
+        rows = len(report.succeeded.executions)
+        if len(report.succeeded.start_delay_ms) != rows or len(report.succeeded.run_ms) != rows:
+            return "columns of unequal length"
+    return ""

@@ -1,0 +1,122 @@
+"""The sessions of one partition: who offers, who holds what, whose lease or grant is over.
+
+A lease ends and a grant is withdrawn only on evidence: a record of `worker-reports` stamped later than the deadline has
+been read. When such a check is due the owner appends a `Tick` there itself and waits to read it, so only the broker's
+clock and unread pulses decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from minutebook.domain import keys
+from minutebook.domain.book import Book
+from minutebook.domain.offers import Session
+from minutebook.domain.results import Held
+
+ENDED_KEPT_MAX: Final = 16_384
+TICK_WAIT_MS: Final = 1_000
+
+
+class Sessions:
+    """Live sessions by name. `evidence` is the stamp of the last report read: how far the broker's time is known."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._by_name: dict[str, Session] = {}
+        self.evidence = -1
+        self.ended_tokens: dict[int, str] = {}
+        self._resume()
+
+    def _resume(self) -> None:
+        """Sessions that hold running attempts, as the store knows them."""
+        for name, row in self._book.sessions.scan(b""):
+            session = self.open(name.decode())
+            session.is_started = True
+            session.lease_ms, session.pulse_ms = row.lease_ms, row.pulse_ms
+        for key, execution in self._book.running.scan(b""):
+            self.open(key[:-9].decode()).take(keys.token_of(key), execution)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._by_name.values())
+
+    def get(self, name: str) -> Session | None:
+        """The session, if it lives."""
+        return self._by_name.get(name)
+
+    def open(self, name: str) -> Session:
+        """The session, made if it is new."""
+        found = self._by_name.get(name)
+        if found is None:
+            found = self._by_name[name] = Session(name)
+        return found
+
+    def is_over(self, name: str) -> bool:
+        """Whether the session has ended; that is final."""
+        return self._book.remembered(self._book.ended, name.encode()) is not None
+
+    def drop(self, name: str) -> None:
+        """Forget a session."""
+        self._by_name.pop(name, None)
+
+    def follow(self, pending: dict[bytes, bytes | None]) -> None:
+        """Running rows written and deleted by the frame just committed."""
+        for key, execution in pending.items():
+            name, token = key[:-9].decode(), keys.token_of(key)
+            if execution is not None:
+                self.open(name).take(token, execution)
+            elif (session := self._by_name.get(name)) is not None:
+                session.drop(token)
+
+    def remember_ended(self, tokens: Iterable[int], how: str) -> None:
+        """Tokens that ended, so that the same result again is known as a repeat. Bounded."""
+        if len(self.ended_tokens) > ENDED_KEPT_MAX:
+            self.ended_tokens.clear()
+        self.ended_tokens.update(dict.fromkeys(tokens, how))
+
+    def plan_over(self) -> None:
+        """Grants planned in this cycle are in the log, or forgotten."""
+        for session in self._by_name.values():
+            session.planned = 0
+
+    def held(self, session: Session, tokens: Iterable[int]) -> list[Held]:
+        """Running attempts behind tokens, for a decision; tokens that run no more are left out."""
+        found: list[Held] = []
+        for token in tokens:
+            key = session.running.get(token)
+            execution = None if key is None else self._book.executions.get(key)
+            if key is not None and execution is not None and execution.token == token:
+                found.append(Held(key, token, execution))
+        return found
+
+    def over(self) -> list[Session]:
+        """Sessions whose lease has ended on evidence."""
+        return [session for session in self if session.stamp >= 0 and session.lease_end() < self.evidence]
+
+    def unacknowledged(self) -> Iterator[tuple[Session, list[int]]]:
+        """Grants that nobody acknowledged in time, on evidence, by session."""
+        for session in self:
+            tokens = [
+                token
+                for token in session.unacknowledged
+                if (sent := session.sent_at.get(token >> 16)) is not None
+                and sent + session.withdraw_ms < self.evidence
+            ]
+            if tokens:
+                yield session, tokens
+
+    def next_deadline(self) -> int | None:
+        """The earliest instant at which a lease or a grant could be over; None if nothing can."""
+        deadlines = [session.lease_end() for session in self if session.stamp >= 0]
+        for session in self:
+            oldest = session.oldest_unacknowledged_at()
+            if oldest is not None:
+                deadlines.append(oldest + session.withdraw_ms)
+        return min(deadlines, default=None)
+
+    def restart_deadlines(self, stamp: int) -> None:
+        """The broker was away or its clock stepped: all leases and grant deadlines start again from `stamp`."""
+        for session in self:
+            session.stamp = max(session.stamp, stamp)
+            session.sent_at = dict.fromkeys(session.sent_at, stamp)

@@ -1,0 +1,48 @@
+"""Leases and offers after a take-over, read again from `worker-reports`.
+
+The window ends at the input offset of the last valid frame and goes back one longest lease, at most 60 s, by stamps.
+Only the pulse parts of its records count: what they reported is in the log already.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from minutebook.domain.offers import hear
+from minutebook.domain.records import Report
+from minutebook.errors import DecodeError
+from minutebook.log.kafka import read_range
+from minutebook.log.port import RawRecord
+from minutebook.log.settings import KafkaSettings
+from minutebook.wire import codec, topics
+from streams.sessions import Sessions
+
+WINDOW_MS: Final = 60_000
+
+
+async def rebuild_sessions(
+    kafka: KafkaSettings, sessions: Sessions, partition: int, start: int, end: int
+) -> None:
+    """Hear the pulses of `worker-reports` from `start` up to and without `end`."""
+    async for record in read_range(kafka, topics.REPORTS, partition, start, end):
+        sessions.evidence = max(sessions.evidence, record.stamp)
+        _hear(sessions, record)
+
+
+def _hear(sessions: Sessions, record: RawRecord) -> None:
+    try:
+        report = codec.decode(record.value)
+    except DecodeError:
+        return
+    if not isinstance(report, Report):
+        return
+    session = sessions.get(report.session)
+    if session is None:
+        if report.full is None or sessions.is_over(report.session):
+            return
+        session = sessions.open(report.session)
+    hear(session, report, record.stamp)
+    if report.full is not None:
+        for token in report.full.held:
+            session.unacknowledged.pop(token, None)
+            session.listed.add(token)

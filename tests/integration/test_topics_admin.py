@@ -1,0 +1,173 @@
+"""Topics are made as declared, made once, and anything else is refused with its remedy."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from minutebook.errors import SettingsError
+from minutebook.log import admin
+from minutebook.log.admin import TopicSettings
+from minutebook.log.settings import KafkaSettings
+from minutebook.wire import topics
+
+pytestmark = pytest.mark.kafka
+P = 3
+INBOX = 2
+SETTINGS = TopicSettings(partitions=P, inbox_partitions=INBOX, replication=1)
+
+
+@pytest.fixture
+def kafka(broker: Any) -> Iterator[KafkaSettings]:
+    """The shared broker, with a prefix of this test's own; its topics are deleted afterwards."""
+    settings = KafkaSettings(
+        bootstrap_servers=broker.bootstrap_servers, topic_prefix=f"t{uuid.uuid4().hex[:8]}."
+    )
+    yield settings
+    client = KafkaAdminClient(**settings.kafka_python())
+    client.delete_topics([name for name in client.list_topics() if name.startswith(settings.topic_prefix)])
+    client.close()
+
+
+def set_topic(kafka: KafkaSettings, topic: str, **settings: str) -> None:
+    client = KafkaAdminClient(**kafka.kafka_python())
+    changes = {name.replace("_", "."): value for name, value in settings.items()}
+    client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, kafka.topic(topic), changes)])
+    client.close()
+
+
+def make_topic(kafka: KafkaSettings, topic: str, partitions: int) -> None:
+    client = KafkaAdminClient(**kafka.kafka_python())
+    client.create_topics({kafka.topic(topic): {"num_partitions": partitions, "replication_factor": 1}})
+    client.close()
+
+
+def findings_of(kafka: KafkaSettings, topic: str, within_s: float = 10) -> list[admin.Finding]:
+    """Findings on one topic, waited for: the broker's cache of settings lags a moment behind."""
+    deadline = time.monotonic() + within_s
+    while True:
+        found = [one for one in admin.check(kafka, P, INBOX) if one.topic == kafka.topic(topic)]
+        if found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.05)
+
+
+def test_create_makes_every_topic_as_declared(kafka: KafkaSettings) -> None:
+    made = admin.create(kafka, SETTINGS)
+
+    assert sorted(made) == sorted(kafka.topic(topic.name) for topic in topics.table(INBOX))
+    assert admin.check(kafka, P, INBOX) == []
+
+
+def test_create_twice_changes_nothing(kafka: KafkaSettings) -> None:
+    admin.create(kafka, SETTINGS)
+    before = admin.topic_ids(kafka)
+
+    assert admin.create(kafka, TopicSettings(partitions=P + 1, inbox_partitions=INBOX + 1)) == []
+    assert admin.topic_ids(kafka) == before
+
+
+def test_create_completes_what_is_half_there(kafka: KafkaSettings) -> None:
+    admin.create(kafka, SETTINGS)
+    client = KafkaAdminClient(**kafka.kafka_python())
+    client.delete_topics([kafka.topic(topics.REJECTED)])
+    while kafka.topic(topics.REJECTED) in client.list_topics():
+        time.sleep(0.05)
+    client.close()
+
+    assert admin.create(kafka, SETTINGS) == [kafka.topic(topics.REJECTED)]
+
+
+def test_require_returns_ids_that_name_one_life_of_a_topic(kafka: KafkaSettings) -> None:
+    admin.create(kafka, SETTINGS)
+    before = admin.require(kafka, P, INBOX)
+    client = KafkaAdminClient(**kafka.kafka_python())
+    client.delete_topics([kafka.topic(topics.COMMANDS)])
+    while kafka.topic(topics.COMMANDS) in client.list_topics():
+        time.sleep(0.05)
+    client.close()
+    admin.create(kafka, SETTINGS)
+    after = admin.require(kafka, P, INBOX)
+
+    assert before.keys() == after.keys() == {topic.name for topic in topics.table(INBOX)}
+    assert all(str(uuid.UUID(one)) == one for one in before.values())
+    assert [name for name in before if before[name] != after[name]] == [topics.COMMANDS]
+
+
+def test_missing_topics_are_refused_with_the_command_that_makes_them(kafka: KafkaSettings) -> None:
+    with pytest.raises(SettingsError, match="minutebook topics create"):
+        admin.require(kafka, P)
+
+
+def test_another_number_of_partitions_is_refused(kafka: KafkaSettings) -> None:
+    admin.create(kafka, SETTINGS)
+
+    with pytest.raises(SettingsError, match=f"MINUTEBOOK_TOPICS_PARTITIONS={P}"):
+        admin.require(kafka, P + 1)
+    assert {one.topic for one in admin.check(kafka, P, INBOX + 1)} == {kafka.topic(topics.INBOX)}
+
+
+@pytest.mark.parametrize(
+    ("topic", "setting", "value"),
+    [
+        (topics.EVENTS, "retention.ms", "1000"),
+        (topics.EVENTS, "retention.bytes", "1000000"),
+        (topics.EVENTS, "cleanup.policy", "compact"),
+        (topics.REPORTS, "message.timestamp.type", "CreateTime"),
+        (topics.COMMANDS, "retention.ms", "1000"),
+        (topics.COMMANDS, "max.message.bytes", "1000"),
+    ],
+)
+def test_wrong_setting_is_found_with_its_remedy(
+    kafka: KafkaSettings, topic: str, setting: str, value: str
+) -> None:
+    admin.create(kafka, SETTINGS)
+    set_topic(kafka, topic, **{setting.replace(".", "_"): value})
+
+    (finding,) = findings_of(kafka, topic)
+    assert (finding.setting, finding.found) == (setting, value)
+    assert f"--add-config {setting}={finding.wanted}" in finding.remedy
+
+
+def test_longer_retention_and_larger_messages_are_accepted(kafka: KafkaSettings) -> None:
+    admin.create(kafka, SETTINGS)
+    set_topic(kafka, topics.COMMANDS, retention_ms="-1", max_message_bytes=str(6 << 20))
+    set_topic(
+        kafka, topics.REPORTS, retention_ms=str(30 * 86_400_000), retention_bytes="5"
+    )  # the last change
+    findings_of(kafka, topics.REPORTS)
+
+    assert {(one.topic, one.setting) for one in admin.check(kafka, P)} == {
+        (kafka.topic(topics.REPORTS), "retention.bytes")
+    }
+
+
+def test_topic_made_by_hand_is_compared_too(kafka: KafkaSettings) -> None:
+    make_topic(kafka, topics.EVENTS, P)
+    admin.create(kafka, SETTINGS)
+
+    found = {one.setting for one in findings_of(kafka, topics.EVENTS)}
+    assert found >= {"retention.ms", "message.timestamp.type"}
+
+
+def test_short_retention_gets_short_segments(kafka: KafkaSettings) -> None:
+    """Kafka deletes whole segments: with the default of a week, ten minutes of retention keep a week."""
+    admin.create(kafka, SETTINGS)
+    client = KafkaAdminClient(**kafka.kafka_python())
+    name = kafka.topic(topics.INBOX)
+    resource = ConfigResource(ConfigResourceType.TOPIC, name, ["segment.ms", "retention.ms"])
+    found = client.describe_configs([resource], config_filter="all")["topic"][name]
+    client.close()
+
+    assert int(found["segment.ms"]["value"]) < int(found["retention.ms"]["value"])
+
+
+def test_replication_beyond_the_brokers_is_refused(kafka: KafkaSettings) -> None:
+    with pytest.raises(SettingsError, match="job-commands"):
+        admin.create(kafka, TopicSettings(partitions=P, inbox_partitions=INBOX, replication=99))
