@@ -24,14 +24,20 @@ _CODES: Final = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 
 
 def create_app(services: Services) -> FastAPI:
     """The application over `services`. Raises TypeError for a route that declares no scope and is not public."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.state.services = services
-    # Joined as they are: included routers are matched anew for each request.
+    app = bare_app(services)
     for module in (batch, jobs, executions, commands, queues, health):
+        # As they are: routers that are included are matched anew for each request.
         app.router.routes.extend(module.router.routes)
     for route in app.routes:
         if isinstance(route, APIRoute) and scope_of(route) is None and route.path not in PUBLIC:
             raise TypeError(f"{route.path} declares no scope: give it an `Allowed` dependency")
+    return app
+
+
+def bare_app(services: Services) -> FastAPI:
+    """An application without routes, whose every refusal is a problem."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.services = services
     app.add_middleware(Guard)
     app.add_exception_handler(Refused, _on_refused)
     app.add_exception_handler(HTTPException, _on_http)

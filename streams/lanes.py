@@ -37,17 +37,15 @@ class Lanes:
         return window
 
     def follow(self, pending: dict[bytes, bytes | None]) -> None:
-        """Rows written and deleted by the frame just committed."""
+        """Rows written and deleted by the frame about to be committed."""
         for key, value in pending.items():
             prefix = _prefix(key)
             known = self._windows.get(prefix)
-            if known is None:
-                if value is not None:
-                    self._open(prefix)
-            elif value is None:
-                known[1].remove(key)
+            window = self._open(prefix) if known is None else known[1]
+            if value is None:
+                window.remove(key)
             else:
-                known[1].put(key)
+                window.put(key)
 
     def put_back(self, taken: list[bytes]) -> None:
         """Rows popped for a frame that turned out void."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -30,26 +31,15 @@ _Key = tuple[int, int]
 class _Live:
     """A run that is under way. `stop` says why it is being stopped."""
 
-    __slots__ = (
-        "arguments",
-        "context",
-        "future",
-        "run",
-        "started",
-        "started_at",
-        "stop",
-        "timeout_ms",
-        "timer",
-    )
+    __slots__ = ("context", "future", "run", "started", "stop", "task", "timeout_ms", "timer")
 
-    def __init__(self, run: Run, started: float, started_at: int, timeout_ms: int) -> None:
+    def __init__(self, run: Run, task: Task[Any, Any], started: float, context: Context | None) -> None:
         self.run = run
+        self.task = task
         self.started = started
-        self.started_at = started_at
-        self.timeout_ms = timeout_ms
+        self.context = context
+        self.timeout_ms = _timeout_ms(run, task)
         self.stop: StopReason | None = None
-        self.context: Context | None = None
-        self.arguments: tuple[Any, ...] = ()
         self.future: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
 
@@ -64,12 +54,14 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(slots, thread_name_prefix="minutebook-task")
         self._phase = Phase()
+        self._context_vars = contextvars.copy_context()
         self._waiting: deque[Run] = deque()
         self._live: dict[_Key, _Live] = {}
         self._ends: list[Ended] = []
         self._is_scheduled = False
         self._is_flushing = False
         self._is_closed = False
+        self._wall_ms = 0.0
 
     # -- orders
 
@@ -113,94 +105,92 @@ class Runner:
         """Take no more results; whether a thread is still busy."""
         self._is_closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        return any(self._is_on_thread(live) for live in self._live.values())
+        return any(not live.task.is_coroutine for live in self._live.values())
 
     # -- starting
 
     def _work(self) -> None:
+        """Start what waits, for one slice of time. The hot path of short tasks: one clock reading a run."""
         self._is_scheduled = False
         if self._phase.is_draining:
             self._hand_back_waiting()
-        clock, waiting, tasks = self._clock, self._waiting, self._tasks
-        started = began = clock.monotonic()
-        wall_ms = clock.now() - began * 1_000
-        while waiting and started - began < SLICE_S:
+        waiting, tasks, ends, monotonic = self._waiting, self._tasks, self._ends, self._clock.monotonic
+        started = monotonic()
+        self._wall_ms = self._clock.now() - started * 1_000
+        slice_ends = started + SLICE_S
+        while waiting and started < slice_ends:
             run = waiting.popleft()
             task = tasks[run.task]
-            started_at = int(wall_ms + started * 1_000)
-            timeout_ms = min(run.timeout_ms, task.timeout_ms or run.timeout_ms)
             if started > run.start_by:
-                self._tell(Ended(run, Verdict.HANDED_BACK))
+                ends.append(Ended(run, Verdict.HANDED_BACK))
             elif task.is_instant:
-                outcome = self._call(run, task, started_at, timeout_ms)
-                ended = clock.monotonic()
+                outcome = self._call(run, task, started)
+                ended = monotonic()
                 run_ms = int((ended - started) * 1_000)
-                if run_ms > timeout_ms:
-                    outcome = outcomes.timed_out(timeout_ms)
-                self._tell(Ended(run, outcome, started_at - run.due_at, run_ms))
+                if run_ms and run_ms > _timeout_ms(run, task):
+                    outcome = outcomes.timed_out(_timeout_ms(run, task))
+                ends.append(Ended(run, outcome, int(self._wall_ms + started * 1_000) - run.due_at, run_ms))
                 started = ended
             else:
-                self._launch(_Live(run, started, started_at, timeout_ms), task)
-                started = clock.monotonic()
+                self._launch(run, task, started)
+                started = monotonic()
+        self._flush()
         if waiting:
             self.start(())
 
-    def _arguments(self, run: Run, task: Task[Any, Any], started_at: int, timeout_ms: int) -> tuple[Any, ...]:
-        payload = task.read(run.payload)
-        if not task.takes_context:
-            return (payload,)
-        return payload, Context(run, timeout_ms, started_at, self._phase)
-
-    def _call(self, run: Run, task: Task[Any, Any], started_at: int, timeout_ms: int) -> Outcome:
-        """Run a task that cannot suspend, here and now, in a context of its own."""
+    def _call(self, run: Run, task: Task[Any, Any], started: float) -> Outcome:
+        """Run a task that cannot suspend, here and now."""
         try:
-            arguments = self._arguments(run, task, started_at, timeout_ms)
+            payload = task.read(run.payload)
         except Exception as error:  # whatever the payload's library raises, the payload is at fault
             return outcomes.bad_payload(error)
+        arguments = (payload, self._context(run, task, started)) if task.takes_context else (payload,)
+        context = self._context_vars.copy()
         try:
-            context = contextvars.copy_context()
-            if not task.is_coroutine:
-                return outcome_of(context.run(task.function, *arguments))
-            context.run(task.function(*arguments).send, None)
-        except StopIteration as end:
-            return Verdict.SUCCEEDED if end.value is None else outcome_of(end.value)
+            return (
+                _step(context, task.function, arguments)
+                if task.is_coroutine
+                else _plain(context, task.function, arguments)
+            )
         except (Exception, SystemExit, asyncio.CancelledError) as error:  # a task's exception is its result
             return failure_of(error)
-        raise AssertionError(f"{task.name} suspended, although it has no place for that")
 
-    def _launch(self, live: _Live, task: Task[Any, Any]) -> None:
+    def _context(self, run: Run, task: Task[Any, Any], started: float) -> Context:
+        return Context(run, _timeout_ms(run, task), int(self._wall_ms + started * 1_000), self._phase)
+
+    def _launch(self, run: Run, task: Task[Any, Any], started: float) -> None:
         try:
-            live.arguments = self._arguments(live.run, task, live.started_at, live.timeout_ms)
+            payload = task.read(run.payload)
         except Exception as error:  # whatever the payload's library raises, the payload is at fault
-            self._tell(Ended(live.run, outcomes.bad_payload(error)))
+            self._tell(Ended(run, outcomes.bad_payload(error)))
             return
-        live.context = live.arguments[1] if task.takes_context else None
-        self._live[live.run.key] = live
+        context = self._context(run, task, started) if task.takes_context else None
+        arguments = (payload,) if context is None else (payload, context)
+        live = _Live(run, task, started, context)
+        self._live[run.key] = live
         live.timer = self._loop.call_later(live.timeout_ms / 1_000, self._interrupt, live, StopReason.TIMEOUT)
-        live.future = self._loop.create_task(self._attempt(live, task))
+        live.future = self._loop.create_task(
+            self._attempt(live, (payload,) if context is None else (payload, context))
+        )
 
-    async def _attempt(self, live: _Live, task: Task[Any, Any]) -> None:
+    async def _attempt(self, live: _Live, arguments: tuple[Any, ...]) -> None:
+        function = live.task.function
         try:
-            if task.is_coroutine:
-                outcome = outcome_of(await task.function(*live.arguments))
+            if live.task.is_coroutine:
+                outcome = outcome_of(await function(*arguments))
             else:
-                outcome = await self._on_thread(live, task)
+                outcome = await self._loop.run_in_executor(
+                    self._threads, _plain, self._context_vars.copy(), function, arguments
+                )
             if live.stop is StopReason.TIMEOUT:
                 outcome = outcomes.timed_out(live.timeout_ms)
         except asyncio.CancelledError as error:
-            outcome = self._cancelled(live, error)
+            outcome = _cancelled(live, error)
         except (Exception, SystemExit) as error:  # a task's exception is its result
             outcome = (
                 outcomes.timed_out(live.timeout_ms) if live.stop is StopReason.TIMEOUT else failure_of(error)
             )
         self._over(live, outcome)
-
-    async def _on_thread(self, live: _Live, task: Task[Any, Any]) -> Outcome:
-        """Waits for the thread through cancellation: the slot is taken until the function returns."""
-        context = contextvars.copy_context()
-        return outcome_of(
-            await self._loop.run_in_executor(self._threads, context.run, task.function, *live.arguments)
-        )
 
     # -- stopping
 
@@ -210,23 +200,11 @@ class Runner:
         live.stop = reason
         if live.context is not None:
             live.context.request_cancel()
-        if not self._is_on_thread(live):
+        if live.task.is_coroutine:
             assert live.future is not None
             live.future.cancel()
         elif reason is StopReason.TIMEOUT:
             self._tell_live(live, outcomes.timed_out(live.timeout_ms), frees_slot=False)
-
-    def _is_on_thread(self, live: _Live) -> bool:
-        return not self._tasks[live.run.task].is_coroutine
-
-    def _cancelled(self, live: _Live, error: asyncio.CancelledError) -> Outcome:
-        if live.stop is StopReason.TIMEOUT:
-            return outcomes.timed_out(live.timeout_ms)
-        if live.stop is not None:
-            return _stopped(live.stop)
-        current = asyncio.current_task()
-        is_from_outside = current is not None and current.cancelling() > 0
-        return Verdict.HANDED_BACK if is_from_outside else failure_of(error)
 
     # -- results
 
@@ -238,7 +216,8 @@ class Runner:
 
     def _tell_live(self, live: _Live, outcome: Outcome, *, frees_slot: bool) -> None:
         run_ms = int((self._clock.monotonic() - live.started) * 1_000)
-        self._tell(Ended(live.run, outcome, live.started_at - live.run.due_at, run_ms, frees_slot))
+        start_delay_ms = int(self._wall_ms + live.started * 1_000) - live.run.due_at
+        self._tell(Ended(live.run, outcome, start_delay_ms, run_ms, frees_slot))
 
     def _tell(self, end: Ended) -> None:
         self._ends.append(end)
@@ -248,13 +227,50 @@ class Runner:
 
     def _flush(self) -> None:
         self._is_flushing = False
-        ends, self._ends = self._ends, []
-        if ends and not self._is_closed:
+        if self._ends and not self._is_closed:
+            ends = self._ends.copy()
+            self._ends.clear()
             self._finish(ends)
 
     def _hand_back_waiting(self) -> None:
         while self._waiting:
             self._tell(Ended(self._waiting.popleft(), Verdict.HANDED_BACK))
+
+
+def _timeout_ms(run: Run, task: Task[Any, Any]) -> int:
+    """The shorter one of the job's and the task's timeout."""
+    return run.timeout_ms if task.timeout_ms is None else min(run.timeout_ms, task.timeout_ms)
+
+
+def _step(context: contextvars.Context, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Outcome:
+    """Run a coroutine function that has no place to suspend, in a context of its own."""
+    try:
+        context.run(function(*arguments).send, None)
+    except StopIteration as end:
+        return Verdict.SUCCEEDED if end.value is None else outcome_of(end.value)
+    raise AssertionError("suspended, although it has no place for that")
+
+
+def _plain(context: contextvars.Context, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Outcome:
+    """Run a function in a context of its own, on the present thread. StopIteration cannot pass through a future."""
+    try:
+        value = context.run(function, *arguments)
+    except StopIteration as error:
+        raise RuntimeError("the task raised StopIteration") from error
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError("the task returned a coroutine: decorate a coroutine function, or await it")
+    return outcome_of(value)
+
+
+def _cancelled(live: _Live, error: asyncio.CancelledError) -> Outcome:
+    if live.stop is StopReason.TIMEOUT:
+        return outcomes.timed_out(live.timeout_ms)
+    if live.stop is not None:
+        return _stopped(live.stop)
+    current = asyncio.current_task()
+    is_from_outside = current is not None and current.cancelling() > 0
+    return Verdict.HANDED_BACK if is_from_outside else failure_of(error)
 
 
 def _stopped(reason: StopReason) -> Outcome:

@@ -1,0 +1,51 @@
+"""`python -m api`: one API process, settings from the environment."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+
+import structlog
+from pydantic import ValidationError
+
+from api.server import serve
+from api.settings import ApiSettings, ProcessSettings
+from minutebook.errors import SettingsError
+from minutebook.log.admin import TopicSettings
+from minutebook.log.settings import KafkaSettings
+
+
+def main() -> int:
+    """Serve until told to stop. Exit code 0, or 2 for settings that are refused."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    try:
+        settings = ProcessSettings(api=ApiSettings(), kafka=KafkaSettings(), topics=TopicSettings())
+        with asyncio.Runner(loop_factory=_loop) as runner:
+            runner.run(serve(settings))
+    except (SettingsError, ValidationError) as error:
+        sys.stderr.write(f"settings refused: {error}\n")
+        return 2
+    return 0
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+if __name__ == "__main__":
+    sys.exit(main())

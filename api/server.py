@@ -1,0 +1,94 @@
+"""One API process: follows the log, serves the public port and the loopback one, and ends in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from api.app import create_app
+from api.auth import Keyring
+from api.follower import Follower
+from api.inside import create_inside_app
+from api.metrics import registry_of
+from api.sender import KafkaCommandLog
+from api.services import Services
+from api.settings import ProcessSettings
+from api.view import View
+from minutebook.clock import Clock, SystemClock
+from minutebook.domain.view_rows import FAMILIES
+from minutebook.store.rocks import RocksRows
+
+_LOOPBACK = "127.0.0.1"
+_GRACE_S = 5
+
+_log = structlog.get_logger()
+
+
+class _Quiet(uvicorn.Server):
+    """A second server in the process: signals are the first one's."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take no signal."""
+        yield
+
+
+async def serve(settings: ProcessSettings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises SettingsError for settings that are refused."""
+    clock: Clock = SystemClock()
+    keyring = Keyring(settings.api.all_keys())
+    rows = open_rows(settings.api.data_dir / "view", settings.api.cache_bytes)
+    view = View(rows, settings.topics.partitions)
+    follower = Follower(view, settings.kafka, clock)
+    commands = KafkaCommandLog(settings.kafka, settings.topics.partitions, settings.api.append_timeout_s)
+    services = Services(settings.api, clock, keyring, view, commands, follower)
+    public = uvicorn.Server(_config(create_app(services), settings.api.host, settings.api.port))
+    inside_app = create_inside_app(services, registry_of(follower, view))
+    inside = _Quiet(_config(inside_app, _LOOPBACK, settings.api.health_port))
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            following = tasks.create_task(follower.run())
+            asking = tasks.create_task(inside.serve())
+            await public.serve()
+            inside.should_exit = True
+            await asking
+            following.cancel()
+    finally:
+        await commands.stop()
+        rows.close()
+
+
+def open_rows(folder: Path, cache_bytes: int) -> RocksRows:
+    """The view's store; what is damaged is dropped, since the log has it all."""
+    try:
+        return RocksRows(folder, FAMILIES, cache_bytes=cache_bytes)
+    except Exception as error:  # rocksdict raises plain Exception
+        if "Corruption" not in str(error):
+            raise
+        _log.warning("view is damaged and folded again", folder=str(folder), reason=str(error))
+        shutil.rmtree(folder)
+        return RocksRows(folder, FAMILIES, cache_bytes=cache_bytes)
+
+
+def _config(app: FastAPI, host: str, port: int) -> uvicorn.Config:
+    """uvloop and httptools where they are installed; nothing about ourselves in the answers."""
+    return uvicorn.Config(
+        app,
+        host,
+        port,
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=_GRACE_S,
+        proxy_headers=False,
+    )
