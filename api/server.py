@@ -31,7 +31,7 @@ _GRACE_S = 5
 _log = structlog.get_logger()
 
 
-class _Quiet(uvicorn.Server):
+class QuietServer(uvicorn.Server):
     """A second server in the process: signals are the first one's."""
 
     @contextlib.contextmanager
@@ -49,9 +49,9 @@ async def serve(settings: ProcessSettings) -> None:
     follower = Follower(view, settings.kafka, clock)
     commands = KafkaCommandLog(settings.kafka, settings.topics.partitions, settings.api.append_timeout_s)
     services = Services(settings.api, clock, keyring, view, commands, follower)
-    public = uvicorn.Server(_config(create_app(services), settings.api.host, settings.api.port))
+    public = uvicorn.Server(server_config(create_app(services), settings.api.host, settings.api.port))
     inside_app = create_inside_app(services, registry_of(follower, view))
-    inside = _Quiet(_config(inside_app, _LOOPBACK, settings.api.health_port))
+    inside = QuietServer(server_config(inside_app, _LOOPBACK, settings.api.health_port))
     try:
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(follower.run())
@@ -77,7 +77,7 @@ def open_rows(folder: Path, cache_bytes: int) -> RocksRows:
         return RocksRows(folder, FAMILIES, cache_bytes=cache_bytes)
 
 
-def _config(app: FastAPI, host: str, port: int) -> uvicorn.Config:
+def server_config(app: FastAPI, host: str, port: int) -> uvicorn.Config:
     """uvloop and httptools where they are installed; nothing about ourselves in the answers."""
     return uvicorn.Config(
         app,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from fastapi import Request
 
@@ -35,12 +35,12 @@ class Undecided:
         return self._sent.get((tenant, command_id))
 
 
-class Readiness:
+class Readiness(Protocol):
     """Whether requests can be answered; said by what follows the log."""
 
     def unready(self) -> str:
         """Why not; empty if they can."""
-        return ""
+        ...
 
 
 @dataclass

@@ -120,7 +120,8 @@ def disk(data_dir: Path) -> Disk:
         if not topic.startswith("__"):
             log[topic] += _size(segment)
     stores = {
-        name: sum(_size(file) for file in (data_dir / name).rglob("*") if file.is_file()) for name in ("owners", "api")
+        name: sum(_size(file) for file in (data_dir / name).rglob("*") if file.is_file())
+        for name in ("owners", "api")
     }
     return Disk(dict(log), stores)
 
@@ -128,7 +129,9 @@ def disk(data_dir: Path) -> Disk:
 def grown(before: Disk, after: Disk, count: int) -> dict[str, object]:
     """Bytes a job or run between two looks: the log's sum and its topics, the stores'."""
     topics = {name: size - before.log.get(name, 0) for name, size in sorted(after.log.items())}
-    stores = {name: round((size - before.stores.get(name, 0)) / count, 1) for name, size in after.stores.items()}
+    stores = {
+        name: round((size - before.stores.get(name, 0)) / count, 1) for name, size in after.stores.items()
+    }
     each = {name: round(size / count, 1) for name, size in topics.items() if size}
     return {"log": round(sum(topics.values()) / count, 1), "topics": each, "stores": stores}
 

@@ -67,7 +67,9 @@ class EventLog:
     @property
     def last_due_at(self) -> int | None:
         """Stamp of the last frame in which something came due; None if nothing did."""
-        return max((self.last_at[kind.__name__] for kind in _DUE if kind.__name__ in self.last_at), default=None)
+        return max(
+            (self.last_at[kind.__name__] for kind in _DUE if kind.__name__ in self.last_at), default=None
+        )
 
     def _take(self, taken: object) -> None:
         if not isinstance(taken, Taken):

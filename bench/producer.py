@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from time import time_ns
 from typing import Final, NamedTuple
 
-from bench.tasks_name import TASK
+from bench.witness import TASK
 from minutebook.client.mint import mint_id
 from minutebook.domain.commands import SubmitJob
 from minutebook.ids import job_key
@@ -40,6 +39,17 @@ class Sent(NamedTuple):
 def job_id(prefix: str, number: int) -> str:
     """Id of the job of run `number`; `prefix` parts the jobs of one installation."""
     return f"{prefix}-{number}"
+
+
+def last_jobs(prefix: str, n: int, partitions: int) -> list[str]:
+    """Id of the last of jobs 0 to `n` - 1 in each partition that has one."""
+    found: dict[int, str] = {}
+    for number in range(n - 1, -1, -1):
+        name = job_id(prefix, number)
+        found.setdefault(topics.partition_of(job_key(TENANT, name), partitions), name)
+        if len(found) == partitions:
+            break
+    return list(found.values())
 
 
 def submissions(prefix: str, due_ms: Sequence[int]) -> Iterator[SubmitJob]:
@@ -85,16 +95,17 @@ async def send(kafka: KafkaSettings, records: Iterable[Encoded]) -> Sent:
     topic = kafka.topic(topics.COMMANDS)
     first_ns = time_ns()
     try:
-        for group in itertools.batched(records, _IN_FLIGHT_MAX):
-            acks = [
-                await used.send(topic, record.value, key=record.key, partition=record.partition) for record in group
-            ]
-            await asyncio.gather(*acks)
+        acks: deque[asyncio.Future[object]] = deque()
+        for record in records:
+            acks.append(await used.send(topic, record.value, key=record.key, partition=record.partition))
+            while len(acks) > _IN_FLIGHT_MAX:
+                await acks.popleft()
+        await asyncio.gather(*acks)
         return Sent(first_ns, time_ns())
     finally:
         await used.stop()
 
 
-def _batch(partition: int, commands: list[SubmitJob]) -> Encoded:
+def _batch(partition: int, commands: Sequence[SubmitJob]) -> Encoded:
     key = job_key(commands[0].tenant, commands[0].job_id)
-    return Encoded(partition, key.encode(), encode(CommandBatch(commands)))
+    return Encoded(partition, key.encode(), encode(CommandBatch([*commands])))

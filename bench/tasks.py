@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
 
-from bench.witness import FOLDER, Witness
+from bench.witness import FOLDER, TASK, Witness
 from minutebook import App
-
-TASK: Final = "bench.stamp"
 
 app = App()
 _witness = Witness(Path(os.environ[FOLDER]))

@@ -16,6 +16,9 @@ from typing import Final, NamedTuple
 FOLDER: Final = "BENCH_WITNESS_DIR"
 """Environment name of the folder of the witness files."""
 
+TASK: Final = "bench.stamp"
+"""The task whose handler writes them."""
+
 _ROW: Final = struct.Struct("<qq")
 _ROWS_MAX: Final = 1 << 24
 _NO_TIME: Final = 0

@@ -35,7 +35,6 @@ class _Suspect(NamedTuple):
 
     offset: int
     what: str
-    is_severed: bool
 
 
 class Chain:
@@ -48,9 +47,10 @@ class Chain:
         self.broken: list[Fault] = []
         self._proven = -1
         self._suspect: _Suspect | None = None
+        self._severed: int | None = None
         self._claimed: bytes | None = None
         self._is_claim_kept: bool | None = None
-        self._heads = tempfile.TemporaryFile()
+        self._heads = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close
 
     def close(self) -> None:
         """Give the scratch file back."""
@@ -64,7 +64,9 @@ class Chain:
         except BrokenFrameError as error:
             self._keep(before)
             self.void += 1
-            self.broken.append(Fault(record.offset, record.offset, record.offset, f"a frame that is damaged: {error}"))
+            self.broken.append(
+                Fault(record.offset, record.offset, record.offset, f"a frame that is damaged: {error}")
+            )
             self._continue_claim(record, None)
             return None
         self._keep(before)
@@ -90,7 +92,8 @@ class Chain:
         self._proven = max(self._proven, position)
         if self._suspect is not None and self._suspect.offset <= position:
             self._suspect = None
-            self._claimed = self._is_claim_kept = None
+        if self._severed is not None and self._severed <= position:
+            self._severed = self._claimed = self._is_claim_kept = None
 
     def unproven(self) -> int:
         """The first record that nothing proves."""
@@ -98,21 +101,23 @@ class Chain:
 
     def fault(self) -> Fault | None:
         """The first thing that does not fit, None if everything does."""
-        found = self.broken[:1]
-        if self._suspect is not None:
-            found.append(self._locate(self._suspect))
-        return min(found, default=None)
+        suspect = self._suspect
+        if self.broken and (suspect is None or self.broken[0].offset <= suspect.offset):
+            return self.broken[0]
+        return None if suspect is None else self._locate(suspect)
 
     def _locate(self, suspect: _Suspect) -> Fault:
-        first, last = min(self.unproven(), suspect.offset), suspect.offset
-        if not suspect.is_severed:
-            return Fault(last, first, last, suspect.what)
-        what = f"the frame at {suspect.offset} is {suspect.what}, and so is every one behind it"
+        """Where the change must lie, given that it is one."""
+        first, severed = self.unproven(), self._severed
+        if severed is None:
+            return Fault(suspect.offset, min(first, suspect.offset), suspect.offset, suspect.what)
+        last = max(first, severed - 1) if self._is_claim_kept else severed
+        if suspect.offset < severed:
+            return Fault(suspect.offset, min(first, suspect.offset), last, suspect.what)
         if self._is_claim_kept is False:
-            return Fault(last, last, last, f"this record was changed: {what}")
-        if self._is_claim_kept:
-            last = max(first, suspect.offset - 1)
-        return Fault(first, first, last, f"this record was changed: {what}")
+            first = severed
+        what = f"changed: the frame at {severed} is {suspect.what}, and no frame behind it is valid"
+        return Fault(first, first, last, what)
 
     # -- void records
 
@@ -126,30 +131,34 @@ class Chain:
         return found
 
     def _weigh(self, record: RawRecord, before: bytes, reason: str) -> None:
+        """A void record proves what is before it, explains itself, or is suspect."""
         frame = _frame(record.value)
         self._continue_claim(record, frame)
         if frame is None:
-            self._suspects(record.offset, reason, is_severed=False)
+            self._suspects(record.offset, reason)
         elif frame.head == before:
             self.prove(record.offset - 1)
             if frame.offset != record.offset:
-                self._suspects(record.offset, reason, is_severed=False)
+                self._suspects(record.offset, reason)
         elif frame.offset == record.offset:
-            self._suspects(record.offset, reason, is_severed=True)
-            if self._claimed is None:
-                self._claimed = next_head(frame.head, record)
-        elif not self._lost_a_race(frame, record.offset):
-            self._suspects(record.offset, reason, is_severed=False)
+            self._suspects(record.offset, reason)
+            self._sever(frame, record)
+        elif 0 <= frame.offset < record.offset and self._head_before(frame.offset) == frame.head:
+            self.prove(frame.offset - 1)
+        else:
+            self._suspects(record.offset, reason)
 
-    def _lost_a_race(self, frame: Frame, offset: int) -> bool:
-        return 0 <= frame.offset < offset and self._head_before(frame.offset) == frame.head
-
-    def _suspects(self, offset: int, what: str, *, is_severed: bool) -> None:
+    def _suspects(self, offset: int, what: str) -> None:
         if self._suspect is None:
-            self._suspect = _Suspect(offset, what, is_severed)
+            self._suspect = _Suspect(offset, what)
+
+    def _sever(self, frame: Frame, record: RawRecord) -> None:
+        if self._severed is None:
+            self._severed = record.offset
+            self._claimed = next_head(frame.head, record)
 
     def _continue_claim(self, record: RawRecord, frame: Frame | None) -> None:
-        """Follow the chain on from the head that the first severed frame declares."""
+        """Follow the chain from the head that the first severed frame declares, and ask the next one about it."""
         if self._claimed is None:
             return
         if frame is not None and frame.offset == record.offset and self._is_claim_kept is None:

@@ -38,10 +38,12 @@ class Lanes:
 
     def follow(self, pending: dict[bytes, bytes | None]) -> None:
         """Rows written and deleted by the frame about to be committed."""
+        prefix = b"\0"
         for key, value in pending.items():
-            prefix = _prefix(key)
-            known = self._windows.get(prefix)
-            window = self._open(prefix) if known is None else known[1]
+            if not key.startswith(prefix):
+                prefix = _prefix(key)
+                known = self._windows.get(prefix)
+                window = self._open(prefix) if known is None else known[1]
             if value is None:
                 window.remove(key)
             else:

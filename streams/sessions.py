@@ -62,12 +62,20 @@ class Sessions:
 
     def follow(self, pending: dict[bytes, bytes | None]) -> None:
         """Running rows written and deleted by the frame just committed."""
+        known: dict[bytes, Session | None] = {}
         for key, execution in pending.items():
-            name, token = key[:-9].decode(), keys.token_of(key)
-            if execution is not None:
-                self.open(name).take(token, execution)
-            elif (session := self._by_name.get(name)) is not None:
-                session.drop(token)
+            prefix = key[:-9]
+            session = known.get(prefix)
+            if session is None:
+                name = prefix.decode()
+                session = self._by_name.get(name) if execution is None else self.open(name)
+                known[prefix] = session
+            if session is None:
+                continue
+            if execution is None:
+                session.drop(keys.token_of(key))
+            else:
+                session.take(keys.token_of(key), execution)
 
     def remember_ended(self, tokens: Iterable[int], how: str) -> None:
         """Tokens that ended, so that the same result again is known as a repeat. Bounded."""

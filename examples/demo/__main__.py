@@ -17,8 +17,9 @@ from rich.table import Table
 
 from examples.demo.audit import Account
 from examples.demo.client import ApiError
-from examples.demo.day import Day, DemoError, fresh_folder, verify
+from examples.demo.day import Day, DemoError, fresh_folder
 from examples.demo.display import Display
+from examples.demo.verification import VerificationError, verify
 from examples.demo.witness import FOLDER, WitnessFiles
 from minutebook.cli.dev import stop, stop_signals
 from minutebook.embedded.cluster import Cluster, ClusterSettings
@@ -41,7 +42,7 @@ def main() -> int:
     with stop_signals():
         try:
             return _run(given, console)
-        except (MinutebookError, DemoError, ApiError) as error:
+        except (MinutebookError, DemoError, ApiError, VerificationError) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
@@ -64,7 +65,8 @@ def _run(given: argparse.Namespace, console: Console) -> int:
         cluster.start(lambda line: console.print(line, highlight=False))
         with Display(console) as display:
             account = asyncio.run(Day(cluster, display, WitnessFiles(witness)).run())
-        report = asyncio.run(verify(cluster, lambda line: console.print(line, highlight=False)))
+        console.print("Owners and API copy their state; replay folds the log again and compares")
+        report = asyncio.run(verify(cluster))
     finally:
         stop(cluster)
     _tell(account, report, console)
@@ -90,6 +92,8 @@ def _tell(account: Account, report: dict[str, Any], console: Console) -> None:
     console.print(table)
     for complaint in account.complaints[:_SHOWN]:
         console.print(f"not accounted for: {complaint}", highlight=False)
+    for finding in report["findings"][:_SHOWN]:
+        console.print(f"replay: {finding}", highlight=False)
 
 
 def _figures(account: Account, report: dict[str, Any]) -> dict[str, Any]:

@@ -5,15 +5,11 @@ verify.
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
-
-import httpx
+from typing import Final
 
 from examples.demo.audit import Account, History, Kill, Life, settle
 from examples.demo.client import Api
@@ -71,18 +67,15 @@ class Day:
         return settle(jobs, self.lives, histories, self.sightings, self.kills)
 
     async def _submit(self, api: Api, jobs: Sequence[Planned]) -> None:
-        crons = [job for job in jobs if job.instants is None]
-        for job in crons:
-            await self._submit_one(api, job)
-        await asyncio.gather(*(self._submit_one(api, job) for job in jobs if job.instants is not None))
+        await asyncio.gather(*(self._submit_one(api, job) for job in jobs))
         await api.cancel("cancelled")
         self.display.say(
             f"{len(jobs)} jobs submitted in {(self.clock.now() - self.began) / 1000:.1f} s, one cancelled"
         )
 
     async def _submit_one(self, api: Api, job: Planned) -> None:
-        self.lives[job.id] = Life(self.clock.now(), self.clock.now())
         await api.submit(job.body)
+        self.lives[job.id] = Life(self.clock.now(), self.clock.now())
 
     async def _kill_some(self) -> None:
         await self._until(self.began + OWNER_KILLED_AFTER_MS)
@@ -145,37 +138,6 @@ class Day:
         for sighting in self.witness.news():
             self.sightings.append(sighting)
             self.display.tally.add(sighting)
-
-
-async def verify(cluster: Cluster, say: Callable[[str], None]) -> dict[str, Any]:
-    """Have every process copy its state, then let replay fold the log again and compare. Returns its report,
-    `ok` in it.
-    """
-    await _checkpoint(cluster)
-    say("Owners and API have copied their state; replay folds the log again and compares")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "replay", "verify", "--checkpoints", str(cluster.checkpoint_dir), "--output", "json",
-        env=cluster.environment, stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    output, _ = await process.communicate()
-    report = _last_object(output)
-    return {**report, "ok": process.returncode == 0}
-
-
-async def _checkpoint(cluster: Cluster) -> None:
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
-        for name, port in cluster.health_ports.items():
-            answer = await http.post(f"http://127.0.0.1:{port}/checkpoint")
-            if answer.is_error:
-                raise DemoError(f"{name} made no copy of its state: {answer.status_code} {answer.text[:200]}")
-
-
-def _last_object(output: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(output)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def fresh_folder(data: Path) -> Path:

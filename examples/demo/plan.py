@@ -11,7 +11,7 @@ from typing import Any, Final
 
 NOTES: Final = 300
 SPREAD_MS: Final = 30_000
-LEAD_MS: Final = 3_000
+LEAD_MS: Final = 4_000
 MINUTE_MS: Final = 60_000
 ZONES: Final = ("UTC", "Europe/Berlin", "Asia/Kolkata", "America/St_Johns")
 
@@ -39,8 +39,9 @@ class Planned:
 
 
 def plan(now: int) -> list[Planned]:
-    """The jobs of a demo that begins at `now` (ms): the first is due 3 s later, the last half a minute after
-    that.
+    """The jobs of a demo that begins at `now` (ms), in order of their first instants, cron jobs in front.
+
+    The first is due 4 s after `now`, the last half a minute after that.
     """
     first = now + LEAD_MS
     due = [first + n * SPREAD_MS // NOTES for n in range(NOTES)]
@@ -48,7 +49,8 @@ def plan(now: int) -> list[Planned]:
         Planned(_body(f"note-{n:03}", "demo.note", at, {"n": n}), "completed", instants=(at,))
         for n, at in enumerate(due)
     ]
-    return [*notes, *_troubled(first), *_minutely()]
+    one_off = sorted([*notes, *_troubled(first)], key=lambda job: str(job.body["run_at"]))
+    return [*_minutely(), *one_off]
 
 
 def cron_instants(submitted: int, cancelled: int) -> tuple[int, ...]:

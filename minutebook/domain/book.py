@@ -40,7 +40,6 @@ CACHED_MAX: Final = 20_000
 DEFAULT_QUEUE: Final = "default"
 
 _encode = msgspec.msgpack.Encoder().encode
-_ABSENT: Final = object()
 
 
 class Family(Generic[T]):
@@ -52,22 +51,32 @@ class Family(Generic[T]):
         self._is_plain = kind is bytes
         self._decode = msgspec.msgpack.Decoder(kind).decode
         self.pending: dict[bytes, T | None] = {}
-        self._cache: dict[bytes, T | None] = {}
+        self._young: dict[bytes, T] = {}
+        self._old: dict[bytes, T] = {}
 
     def get(self, key: bytes) -> T | None:
         """The row under `key`, None where there is none."""
-        found = self.pending.get(key, _ABSENT)
-        if found is _ABSENT:
-            found = self._cache.get(key, _ABSENT)
-            if found is _ABSENT:
+        if key in self.pending:
+            return self.pending[key]
+        found = self._young.get(key)
+        if found is None:
+            found = self._old.get(key)
+            if found is None:
                 return self._read(key)
-        return found  # type: ignore[return-value]  # _ABSENT is excluded above
+        return found
 
     def _read(self, key: bytes) -> T | None:
         stored = self._rows.get(self._name, key)
-        if stored is None:
-            return None
-        return stored if self._is_plain else self._decode(stored)  # type: ignore[return-value]  # plain: T is bytes
+        if stored is None or self._is_plain:
+            return stored  # type: ignore[return-value]  # plain: T is bytes
+        found = self._young[key] = self._decode(stored)
+        self._bound_cache()
+        return found
+
+    def _bound_cache(self) -> None:
+        """Two generations: what was not written or read lately goes with the old one."""
+        if len(self._young) > CACHED_MAX:
+            self._old, self._young = self._young, {}
 
     def put(self, key: bytes, row: T) -> None:
         """Write `row`."""
@@ -99,10 +108,15 @@ class Family(Generic[T]):
         if self._is_plain:
             self.pending = {}
             return
-        if len(self._cache) + len(self.pending) > CACHED_MAX:
-            self._cache.clear()
-        self._cache.update(self.pending)
+        young, old = self._young, self._old
+        for key, row in self.pending.items():
+            if row is not None:
+                young[key] = row
+            else:
+                young.pop(key, None)
+                old.pop(key, None)
         self.pending = {}
+        self._bound_cache()
 
     def discard(self) -> None:
         """Forget what is pending."""
@@ -110,7 +124,7 @@ class Family(Generic[T]):
 
     def forget_cached(self) -> None:
         """Forget what is cached: the store was written past this family."""
-        self._cache.clear()
+        self._young, self._old = {}, {}
 
 
 class Book:

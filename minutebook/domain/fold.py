@@ -6,7 +6,7 @@ An owner, a fresh owner after a crash and an auditor years later run this same c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -63,11 +63,37 @@ def _put_job(book: Book, row: bytes, job: Job, now: int) -> None:
     """Write a job, or move it to the closed ones if it has come to its end."""
     status = closed_status(job.status, job.next_at, job.open, job.last_outcome)
     if status is None:
-        book.jobs.put(row, job)
+        book.jobs.pending[row] = job
         return
-    book.jobs.delete(row)
-    book.specs.delete(keys.spec_row(row, job.version))
-    book.closed.put(keys.remembered_row(_remember(book, now), row), replace(job, status=status))
+    book.jobs.pending[row] = None
+    book.specs.pending[keys.spec_row(row, job.version)] = None
+    closed = Job(
+        job.version,
+        status,
+        job.next_at,
+        job.indexed_at,
+        job.open,
+        job.last_outcome,
+        job.fingerprint,
+        job.command_id,
+        job.accepted_at,
+    )
+    book.closed.pending[keys.remembered_row(_remember(book, now), row)] = closed
+
+
+def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outcome: str) -> Job:
+    """`job` with what comes due and ends changes; by position, for this is where folds spend their time."""
+    return Job(
+        job.version,
+        job.status,
+        next_at,
+        indexed_at,
+        open_count,
+        last_outcome,
+        job.fingerprint,
+        job.command_id,
+        job.accepted_at,
+    )
 
 
 def _submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> None:
@@ -118,18 +144,29 @@ def _unplace(book: Book, key: bytes, execution: Execution) -> None:
     elif execution.status == "queued":
         lane = _lane(book, key, execution.version)
         book.queued.delete(keys.queued_row(lane.prefix(), execution.ready_at, keys.names(key)[1]))
-        _count(book, lane, -1)
+        _count(book, lane.prefix(), -1)
+
+
+def _spec(book: Book, key: bytes, version: int) -> Spec:
+    """The version of its job that the execution with that key was queued with."""
+    spec = book.specs.get(keys.spec_row(key[: key.rindex(b":")], version))
+    if spec is None:
+        raise BrokenFrameError(f"version {version} of {key!r} is not there")
+    return spec
 
 
 def _lane(book: Book, key: bytes, version: int) -> keys.Lane:
-    spec = book.specs.get(keys.spec_row(keys.job_of_execution(key), version))
-    if spec is None:
-        raise BrokenFrameError(f"version {version} of {key!r} is not there")
+    spec = _spec(book, key, version)
     return keys.Lane(spec.queue, spec.task, spec.priority, keys.names(key)[0])
 
 
-def _count(book: Book, lane: keys.Lane, change: int) -> None:
-    key = lane.prefix()
+def _count_all(book: Book, changes: Counter[bytes], sign: int) -> None:
+    for prefix, change in changes.items():
+        _count(book, prefix, sign * change)
+
+
+def _count(book: Book, key: bytes, change: int) -> None:
+    """How many rows the lane with that prefix holds."""
     left = (book.counts.get(key) or 0) + change
     if left:
         book.counts.put(key, left)
@@ -157,102 +194,113 @@ def _skipped(book: Book, event: facts.ExecutionsSkipped, token: int, now: int) -
     _put_job(book, row, _reindexed(book, row, job, event.next_at, now), now)
 
 
-def _reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int) -> Job:
+def _reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int, more_open: int = 0) -> Job:
     """`job` with its index row moved to `next_at`; an instant already past is placed at `now`."""
     if job.indexed_at != NONE_AT:
-        book.index.delete(keys.index_row(job.indexed_at, keys.JOB, row))
-    if next_at == NONE_AT:
-        return replace(job, next_at=NONE_AT, indexed_at=NONE_AT)
-    at = max(next_at, now)
-    book.index.put(keys.index_row(at, keys.JOB, row), b"")
-    return replace(job, next_at=next_at, indexed_at=at)
+        book.index.pending[keys.index_row(job.indexed_at, keys.JOB, row)] = None
+    at = NONE_AT
+    if next_at != NONE_AT:
+        at = max(next_at, now)
+        book.index.pending[keys.index_row(at, keys.JOB, row)] = b""
+    return _changed(job, next_at, at, job.open + more_open, job.last_outcome)
 
 
 # -- executions come due
 
 
-def _due(book: Book, event: Any, token: int, now: int, name: str, status: str) -> None:
-    prefixes: dict[tuple[int, int, int, int], bytes] = {}
-    counts: Counter[bytes] = Counter()
-    tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
-    sessions = event.sessions if status == "running" else ()
-    for number, execution_id in enumerate(event.executions):
-        key = tenants[event.tenant[number]] + execution_id.encode()
-        job_row = key[: key.rindex(b":")]
-        is_unchanged = event.next_at[number] == UNCHANGED
-        execution = (
-            _come_due(book, key, name, status)
-            if is_unchanged
-            else _first_due(book, event, number, job_row, now)
-        )
-        if status == "running":
-            session = sessions[event.session[number]]
-            place = token + number
-            execution = replace(execution, status="running", token=place, session=session)
-            book.running.put(keys.running_row(session, place), key)
-        else:
-            kind = (event.queue[number], event.task[number], event.priorities[number], event.tenant[number])
-            prefix = prefixes.get(kind)
-            if prefix is None:
-                prefix = prefixes[kind] = keys.Lane(
-                    event.queues[kind[0]], event.tasks[kind[1]], kind[2], event.tenants[kind[3]]
-                ).prefix()
-            execution = replace(execution, status="queued")
-            book.queued.put(keys.queued_row(prefix, execution.ready_at, execution_id), b"")
-            counts[prefix] += 1
-        book.executions.put(key, execution)
-    for prefix, more in counts.items():
-        book.counts.put(prefix, (book.counts.get(prefix) or 0) + more)
-
-
-def _come_due(book: Book, key: bytes, name: str, status: str) -> Execution:
-    """A retry, a run-now or a wait that is over."""
-    execution = _execution(book, key)
-    require(execution.status, name, status, key)
-    book.index.delete(keys.index_row(execution.indexed_at, keys.EXECUTION, key))
-    return replace(execution, indexed_at=NONE_AT)
-
-
-def _first_due(book: Book, event: Any, number: int, row: bytes, now: int) -> Execution:
-    """The first attempt at an instant of the job's schedule."""
-    job = _job(book, row)
-    if job.next_at != event.scheduled_at[number]:
-        raise BrokenFrameError(f"{row!r}: instant {event.scheduled_at[number]} is not the next one")
-    moved = _reindexed(book, row, job, event.next_at[number], now)
-    book.jobs.put(row, replace(moved, open=job.open + 1))
-    due_at = event.due_at[number]
-    return Execution(event.versions[number], 1, "", event.scheduled_at[number], due_at, due_at)
-
-
 def _due_granted(book: Book, event: facts.ExecutionsDueGranted, token: int, now: int) -> None:
-    _due(book, event, token, now, "due_granted", "running")
+    executions, running = book.executions.pending, book.running.pending
+    for number, (key, execution) in enumerate(_come(book, event, now, "due_granted", "running"), token):
+        session = event.sessions[event.session[number - token]]
+        running[keys.running_row(session, number)] = key
+        executions[key] = _run(execution, number, session)
 
 
 def _queued(book: Book, event: facts.ExecutionsQueued, token: int, now: int) -> None:
-    _due(book, event, token, now, "queued", "queued")
+    executions, queued = book.executions.pending, book.queued.pending
+    counts: Counter[bytes] = Counter()
+    tenants, queues, tasks = event.tenants, event.queues, event.tasks
+    lanes = zip(event.tenant, event.queue, event.task, event.priorities, event.executions, strict=True)
+    come = _come(book, event, now, "queued", "queued")
+    for (key, execution), (tenant, queue, task, priority, name) in zip(come, lanes, strict=True):
+        prefix = keys.lane_prefix(queues[queue], tasks[task], priority, tenants[tenant])
+        queued[keys.queued_row(prefix, execution.ready_at, name)] = b""
+        executions[key] = execution
+        counts[prefix] += 1
+    _count_all(book, counts, 1)
+
+
+def _come(book: Book, event: Any, now: int, name: str, status: str) -> Iterator[tuple[bytes, Execution]]:
+    """(key, execution) of each row that came due, as queued; job, index and execution follow."""
+    tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
+    columns = zip(
+        event.tenant,
+        event.executions,
+        event.next_at,
+        event.scheduled_at,
+        event.due_at,
+        event.versions,
+        strict=True,
+    )
+    for tenant, execution_id, next_at, scheduled_at, due_at, version in columns:
+        key = tenants[tenant] + execution_id.encode()
+        if next_at == UNCHANGED:
+            yield key, _wait_over(book, key, name, status)
+            continue
+        row = key[: key.rindex(b":")]
+        job = _job(book, row)
+        if job.next_at != scheduled_at:
+            raise BrokenFrameError(f"{row!r}: instant {scheduled_at} is not the next one")
+        book.jobs.pending[row] = _reindexed(book, row, job, next_at, now, 1)
+        yield key, Execution(version, 1, "queued", scheduled_at, due_at, due_at)
+
+
+def _wait_over(book: Book, key: bytes, name: str, status: str) -> Execution:
+    """A retry, a run-now or a withdrawal's wait that is over."""
+    execution = _execution(book, key)
+    require(execution.status, name, status, key)
+    book.index.delete(keys.index_row(execution.indexed_at, keys.EXECUTION, key))
+    return replace(execution, status="queued", indexed_at=NONE_AT)
+
+
+def _run(execution: Execution, token: int, session: str) -> Execution:
+    """`execution` as running under `token`."""
+    return Execution(
+        execution.version,
+        execution.attempt,
+        "running",
+        execution.scheduled_at,
+        execution.due_at,
+        execution.ready_at,
+        NONE_AT,
+        token,
+        session,
+        execution.failures,
+        execution.losses,
+        execution.withdrawals,
+        execution.generation,
+        execution.is_stopping,
+    )
 
 
 def _granted(book: Book, event: facts.ExecutionsGranted, token: int, now: int) -> None:
-    lanes: dict[bytes, tuple[keys.Lane, bytes]] = {}
-    counts: Counter[keys.Lane] = Counter()
+    counts: Counter[bytes] = Counter()
+    executions, running, queued = book.executions, book.running.pending, book.queued.pending
     tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
-    for number, execution_id in enumerate(event.executions):
-        key = tenants[event.tenant[number]] + execution_id.encode()
-        execution = _execution(book, key)
-        require(execution.status, "granted", "running", key)
-        spec = keys.spec_row(keys.job_of_execution(key), execution.version)
-        found = lanes.get(spec)
-        if found is None:
-            lane = _lane(book, key, execution.version)
-            found = lanes[spec] = (lane, lane.prefix())
-        book.queued.delete(keys.queued_row(found[1], execution.ready_at, execution_id))
-        counts[found[0]] += 1
-        session = event.sessions[event.session[number]]
-        place = token + number
-        book.running.put(keys.running_row(session, place), key)
-        book.executions.put(key, replace(execution, status="running", token=place, session=session))
-    for lane, taken in counts.items():
-        _count(book, lane, -taken)
+    rows = zip(event.tenant, event.executions, event.session, strict=True)
+    for number, (tenant, execution_id, session_number) in enumerate(rows, token):
+        key = tenants[tenant] + execution_id.encode()
+        execution = executions.get(key)
+        if execution is None or execution.status != "queued":
+            raise BrokenFrameError(f"{key!r} is not queued, it cannot be granted")
+        spec = _spec(book, key, execution.version)
+        prefix = keys.lane_prefix(spec.queue, spec.task, spec.priority, event.tenants[tenant])
+        queued[keys.queued_row(prefix, execution.ready_at, execution_id)] = None
+        counts[prefix] += 1
+        session = event.sessions[session_number]
+        running[keys.running_row(session, number)] = key
+        executions.pending[key] = _run(execution, number, session)
+    _count_all(book, counts, -1)
 
 
 # -- attempts end
@@ -270,17 +318,22 @@ def _running(book: Book, key: bytes, token: int, name: str, becomes: str) -> Exe
 
 def _end(book: Book, key: bytes, outcome: str, now: int) -> None:
     """An execution has reached its outcome."""
-    book.executions.delete(key)
-    row = keys.job_of_execution(key)
+    book.executions.pending[key] = None
+    row = key[: key.rindex(b":")]
     job = _job(book, row)
-    _put_job(book, row, replace(job, open=job.open - 1, last_outcome=outcome), now)
+    _put_job(book, row, _changed(job, job.next_at, job.indexed_at, job.open - 1, outcome), now)
 
 
 def _succeeded(book: Book, event: facts.AttemptsSucceeded, token: int, now: int) -> None:
+    running = book.running.pending
+    get = book.executions.get
     tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
-    for number, execution_id in enumerate(event.executions):
-        key = tenants[event.tenant[number]] + execution_id.encode()
-        _running(book, key, event.tokens[number], "succeeded", "succeeded")
+    for tenant, execution_id, ended in zip(event.tenant, event.executions, event.tokens, strict=True):
+        key = tenants[tenant] + execution_id.encode()
+        execution = get(key)
+        if execution is None or execution.status != "running" or execution.token != ended:
+            raise BrokenFrameError(f"{key!r} does not run under token {ended}, it cannot succeed")
+        running[keys.running_row(execution.session, ended)] = None
         _end(book, key, "succeeded", now)
 
 
@@ -305,7 +358,7 @@ def _failed(book: Book, event: facts.AttemptFailed, token: int, now: int) -> Non
 def _requeue(book: Book, key: bytes, execution: Execution) -> None:
     lane = _lane(book, key, execution.version)
     book.queued.put(keys.queued_row(lane.prefix(), execution.ready_at, keys.names(key)[1]), b"")
-    _count(book, lane, 1)
+    _count(book, lane.prefix(), 1)
     book.executions.put(key, replace(execution, status="queued", token=-1, session="", indexed_at=NONE_AT))
 
 
@@ -356,10 +409,8 @@ def _dead(book: Book, event: facts.ExecutionDead, token: int, now: int) -> None:
     execution = _execution(book, key)
     if execution.status not in ("failed", "lost"):
         raise BrokenFrameError(f"{key!r} is {execution.status}, it cannot be given up")
+    spec = _spec(book, key, event.version)
     version = keys.spec_row(keys.job_of_execution(key), event.version)
-    spec = book.specs.get(version)
-    if spec is None:
-        raise BrokenFrameError(f"version {event.version} of {key!r} is not there")
     book.shelf.put(keys.remembered_row(_remember(book, now), version), spec)
     _end(book, key, "dead", now)
 

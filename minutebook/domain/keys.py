@@ -6,6 +6,7 @@ Names hold no NUL byte, so NUL parts them; numbers are big-endian.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 JOB: Final = 1
@@ -16,6 +17,26 @@ _U64 = struct.Struct(">Q")
 _U32 = struct.Struct(">I")
 MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
+
+
+@lru_cache(maxsize=64)
+def _version(version: int) -> bytes:
+    return b"\0" + _U32.pack(version)
+
+
+@lru_cache(maxsize=1024)
+def _place(at: int, kind: int) -> bytes:
+    return _PLACE.pack(at // MINUTE_MS, at % MINUTE_MS, kind)
+
+
+@lru_cache(maxsize=1024)
+def _instant(at: int) -> bytes:
+    return _U64.pack(at)
+
+
+@lru_cache(maxsize=64)
+def _day(day: int) -> bytes:
+    return _U32.pack(day)
 
 
 def job_row(tenant: str, job_id: str) -> bytes:
@@ -35,7 +56,7 @@ def job_of_execution(row: bytes) -> bytes:
 
 def spec_row(job: bytes, version: int) -> bytes:
     """Row of one version of a job."""
-    return job + b"\0" + _U32.pack(version)
+    return job + _version(version)
 
 
 def names(row: bytes) -> tuple[str, str]:
@@ -46,7 +67,7 @@ def names(row: bytes) -> tuple[str, str]:
 
 def index_row(at: int, kind: int, row: bytes) -> bytes:
     """Row of the time index: minute | ms in the minute | kind | id."""
-    return _PLACE.pack(at // MINUTE_MS, at % MINUTE_MS, kind) + row
+    return _place(at, kind) + row
 
 
 def index_bound(at: int) -> bytes:
@@ -60,6 +81,12 @@ def index_parts(key: bytes) -> tuple[int, int, bytes]:
     return minute * MINUTE_MS + ms, kind, key[_PLACE.size :]
 
 
+@lru_cache(maxsize=4096)
+def lane_prefix(queue: str, task: str, priority: int, tenant: str) -> bytes:
+    """Start of the keys of the rows that are queued alike."""
+    return f"{queue}\0{task}\0{9 - priority}{tenant}\0".encode()
+
+
 class Lane(NamedTuple):
     """What is queued alike: it goes to the same sessions, in order of time."""
 
@@ -70,12 +97,12 @@ class Lane(NamedTuple):
 
     def prefix(self) -> bytes:
         """Start of the keys of its rows."""
-        return f"{self.queue}\0{self.task}\0{9 - self.priority}{self.tenant}\0".encode()
+        return lane_prefix(self.queue, self.task, self.priority, self.tenant)
 
 
 def queued_row(prefix: bytes, ready_at: int, execution: str) -> bytes:
     """Row of the queued set in the lane with that prefix."""
-    return prefix + _U64.pack(ready_at) + execution.encode()
+    return prefix + _instant(ready_at) + execution.encode()
 
 
 def queued_parts(key: bytes) -> tuple[Lane, str]:
@@ -98,7 +125,7 @@ def token_of(key: bytes) -> int:
 
 def remembered_row(day: int, row: bytes) -> bytes:
     """Row that is forgotten as a whole day."""
-    return _U32.pack(day) + row
+    return _day(day) + row
 
 
 def after(prefix: bytes) -> bytes:

@@ -77,8 +77,10 @@ class Session:
         """That grant runs no more."""
         self.running.pop(token, None)
         self.unacknowledged.pop(token, None)
-        self.listed.discard(token)
-        self.missing.pop(token, None)
+        if self.listed:
+            self.listed.discard(token)
+        if self.missing:
+            self.missing.pop(token, None)
         if not self.unacknowledged:
             self.sent_at.clear()
 

@@ -57,7 +57,9 @@ def read_manifest(path: Path) -> list[Copy]:
 def newest(checkpoint_dir: Path, part: Part) -> dict[int, Copy]:
     """By partition the copy that reaches furthest; among equals the one made last."""
     found: dict[int, Copy] = {}
-    manifests = sorted((checkpoint_dir / part).glob(f"*/{MANIFEST}"), key=lambda path: path.stat().st_mtime_ns)
+    manifests = sorted(
+        (checkpoint_dir / part).glob(f"*/{MANIFEST}"), key=lambda path: path.stat().st_mtime_ns
+    )
     for path in manifests:
         for copy in read_manifest(path):
             known = found.get(copy.partition)

@@ -1,0 +1,130 @@
+"""A partition folded anew, as its owner keeps it and as the API keeps it, and compared with copies of theirs."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from minutebook.domain import book as state
+from minutebook.domain import view_rows as view
+from minutebook.domain.book import Book
+from minutebook.domain.view import PartitionView
+from minutebook.log.apply import fold_events, move_cursor
+from minutebook.log.checkpoint import Copy, Part
+from minutebook.log.reader import FrameReader
+from minutebook.store.port import Rows
+from minutebook.store.rocks import RocksRows
+from minutebook.wire.frames import Frame
+
+_COMMIT_EVERY: Final = 64
+_COMMIT_ROWS: Final = 4_000
+_CACHE_BYTES: Final = 16 << 20
+
+
+class _Kind(NamedTuple):
+    """How one kind of state is opened and compared."""
+
+    families: tuple[str, ...]
+    compared: tuple[str, ...]
+    digest: Callable[[Rows, int], bytes]
+    span: Callable[[int], tuple[bytes, bytes | None]]
+
+
+def _span_of_partition(partition: int) -> tuple[bytes, bytes]:
+    return view.partition_prefix(partition), view.partition_prefix(partition + 1)
+
+
+_KINDS: Final[dict[Part, _Kind]] = {
+    "streams": _Kind(
+        state.FAMILIES, state.FAMILIES, lambda rows, _: state.digest(rows), lambda _: (b"", None)
+    ),
+    "view": _Kind(view.FAMILIES, view.FAMILIES[1:], view.digest, _span_of_partition),
+}
+
+
+class Refold:
+    """Owner's state and view of one partition, over stores in `folder`, which is empty."""
+
+    def __init__(self, folder: Path, partition: int) -> None:
+        self.partition = partition
+        self._state = RocksRows(folder / "state", state.FAMILIES, cache_bytes=_CACHE_BYTES)
+        self._view = RocksRows(folder / "view", view.FAMILIES, cache_bytes=_CACHE_BYTES)
+        self.book = Book(self._state)
+        self._part = PartitionView(self._view, partition)
+        self._taken = 0
+
+    def take(self, reader: FrameReader, frame: Frame | None) -> None:
+        """Fold the frame that `reader` just took; None = the record was void.
+
+        Raises BrokenFrameError, or whatever the fold of senseless data raises: nothing more can be folded then.
+        """
+        if frame is not None:
+            fold_events(self.book, frame)
+            self._part.fold(frame.events, frame.now, frame.offset)
+            self._part.answered.clear()
+        move_cursor(self.book, reader, frame)
+        self._taken += 1
+        if not self._taken % _COMMIT_EVERY:
+            self.book.commit()
+        if self._part.pending() >= _COMMIT_ROWS:
+            self._view.write(self._part.drain(), [])
+
+    def rows(self, part: Part) -> Rows:
+        """What is folded so far, as stored."""
+        if part == "streams":
+            self.book.commit()
+            return self._state
+        self._view.write(self._part.drain(), [])
+        return self._view
+
+    def digest(self, part: Part) -> bytes:
+        """Digest of what is folded so far."""
+        return _KINDS[part].digest(self.rows(part), self.partition)
+
+    def difference(self, part: Part, copy: Copy) -> str:
+        """What is not the same in a copy made at this very position; empty if nothing is."""
+        kind = _KINDS[part]
+        if not Path(copy.path).is_dir():
+            return f"its folder {copy.path} is not there"
+        try:
+            rows = RocksRows(Path(copy.path), kind.families, cache_bytes=_CACHE_BYTES, is_read_only=True)
+        except Exception as error:  # rocksdict raises bare Exception for damaged files
+            return f"its folder {copy.path} cannot be opened: {error}"
+        try:
+            if kind.digest(rows, self.partition) == self.digest(part):
+                return ""
+            return _first_difference(self.rows(part), rows, kind, self.partition)
+        except Exception as error:  # as above: a damaged block shows only when it is read
+            return f"its folder {copy.path} cannot be read: {error}"
+        finally:
+            rows.close()
+
+    def close(self) -> None:
+        """Give the stores back."""
+        self._state.close()
+        self._view.close()
+
+
+def _first_difference(folded: Rows, copied: Rows, kind: _Kind, partition: int) -> str:
+    start, end = kind.span(partition)
+    for family in kind.compared:
+        both = _side_by_side(folded.scan(family, start, end), copied.scan(family, start, end))
+        for key, ours, theirs in both:
+            if ours != theirs:
+                how = "is missing" if theirs is None else "is too much" if ours is None else "is another"
+                return f"row {key!r} of {family} {how}"
+    return "its digest is another"
+
+
+def _side_by_side(
+    folded: Iterator[tuple[bytes, bytes]], copied: Iterator[tuple[bytes, bytes]]
+) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
+    """(key, folded value, copied value), None where one side has no such row."""
+    rows = heapq.merge(((key, 0, value) for key, value in folded), ((key, 1, value) for key, value in copied))
+    for key, group in groupby(rows, key=itemgetter(0)):
+        sides = {side: value for _, side, value in group}
+        yield key, sides.get(0), sides.get(1)

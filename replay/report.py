@@ -1,0 +1,108 @@
+"""What an audit found, for people and as JSON."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+EQUAL: Final = "equal"
+DIFFERENT: Final = "different"
+NO_COPY: Final = "no copy"
+NOT_REACHED: Final = "not reached"
+"""The copy was made at a position behind the end that was asked for: nothing is known of it."""
+NOT_ASKED: Final = "not asked"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that is wrong, at `offset`; where nothing can say more exactly, somewhere from `first` to `last`."""
+
+    partition: int
+    offset: int
+    first: int
+    last: int
+    what: str
+
+    def place(self) -> str:
+        """Where it is, for people."""
+        exactly = f"partition {self.partition}, offset {self.offset}"
+        return (
+            exactly if self.first == self.last else f"{exactly} (somewhere from {self.first} to {self.last})"
+        )
+
+
+class PartitionReport(msgspec.Struct, kw_only=True):
+    """One partition: its records from `start` through `position`, and whether its copies agree.
+
+    `head` is the chain's head there, `digest` that of the state folded, both in hex. `unproven_from` is the first
+    record that no later frame and no copy vouches for.
+    """
+
+    partition: int
+    start: int
+    end: int
+    records: int = 0
+    frames: int = 0
+    void: int = 0
+    events: int = 0
+    position: int = -1
+    head: str = ""
+    digest: str = ""
+    unproven_from: int = 0
+    state: str = NOT_ASKED
+    view: str = NOT_ASKED
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """The whole audit. `ok`: everything that was checked agrees."""
+
+    ok: bool
+    topic: str
+    log_id: str
+    partitions: list[PartitionReport]
+    findings: list[Finding]
+
+
+def write_json(report: Report) -> str:
+    """One JSON object, in a stable shape."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+
+
+def write_table(report: Report, console: Console) -> None:
+    """A row per partition, then what was found."""
+    table = Table(title=f"{report.topic}: the log folded again", title_justify="left")
+    for column in ("partition", "records", "valid", "void", "events", "position"):
+        table.add_column(column, justify="right")
+    for column in ("head", "state", "view"):
+        table.add_column(column)
+    for item in report.partitions:
+        table.add_row(
+            *(str(number) for number in (item.partition, item.records, item.frames, item.void, item.events)),
+            str(item.position) if item.records else "",
+            item.head[:12],
+            _colored(item.state),
+            _colored(item.view),
+        )
+    console.print(table)
+    for finding in report.findings:
+        console.print(f"[red]DIFFERENT[/red] {finding.place()}: ", end="")
+        console.print(finding.what, markup=False)
+    if report.ok:
+        console.print(_summary(report))
+
+
+def _colored(outcome: str) -> str:
+    color = {EQUAL: "green", DIFFERENT: "red", NO_COPY: "red"}.get(outcome, "dim")
+    return f"[{color}]{outcome}[/{color}]"
+
+
+def _summary(report: Report) -> str:
+    parts = report.partitions
+    compared = sum(outcome == EQUAL for item in parts for outcome in (item.state, item.view))
+    said = f"All agree: {sum(item.records for item in parts)} records, {compared} copies compared."
+    bare = [str(item.partition) for item in parts if item.unproven_from <= item.position]
+    if not bare:
+        return said
+    return f"{said} The last record of partition {', '.join(bare)} has no copy behind it that proves it."

@@ -1,0 +1,144 @@
+"""An installation in memory: the real decide, the real frames, the real view; only Kafka is not there."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+
+from api.app import create_app
+from api.auth import Keyring
+from api.problems import Refused
+from api.services import Services
+from api.settings import ApiSettings, KeyHolder, RoleName, key_hash
+from api.view import View
+from minutebook.clock import ManualClock
+from minutebook.domain import book as owner_book
+from minutebook.domain import events as facts
+from minutebook.domain.book import Book
+from minutebook.domain.commands import Command
+from minutebook.domain.decide import decide
+from minutebook.domain.events import Event
+from minutebook.domain.fold import fold
+from minutebook.domain.view_rows import FAMILIES
+from minutebook.log.port import RawRecord
+from minutebook.log.reader import Taken, next_head
+from minutebook.store.memory import MemoryRows
+from minutebook.wire.frames import Frame, InputPosition, encode_frame, placed
+
+PARTITIONS = 4
+NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
+KEYS: dict[str, tuple[str, RoleName]] = {
+    "key-viewer": ("acme", "viewer"),
+    "key-submitter": ("acme", "submitter"),
+    "key-operator": ("acme", "operator"),
+    "key-admin": ("acme", "admin"),
+    "key-worker": ("acme", "worker"),
+    "key-other": ("other", "submitter"),
+}
+
+
+class MemoryInstallation:
+    """Owners of all partitions, each decision folded by the view at once, or after `release` where it is held."""
+
+    def __init__(self, view: View, clock: ManualClock) -> None:
+        self.view = view
+        self.clock = clock
+        self.sent: list[Command] = []
+        self.is_held = False
+        self.is_broken = False
+        self.logs: list[list[RawRecord]] = [[] for _ in range(PARTITIONS)]
+        self._heads = [bytes(32)] * PARTITIONS
+        self._books = [Book(MemoryRows(owner_book.FAMILIES)) for _ in range(PARTITIONS)]
+        self._held: list[tuple[int, RawRecord]] = []
+        self._commands = [0] * PARTITIONS
+
+    async def send(self, partition: int, key: str, command: Command) -> int:
+        """See `CommandLog.send`."""
+        await asyncio.sleep(0)
+        if self.is_broken:
+            raise Refused("not-durable")
+        self.sent.append(command)
+        offset = self._commands[partition]
+        self._commands[partition] += 1
+        events = decide(self._books[partition], command, self.clock.now())
+        self.append(partition, events, command_offset=offset)
+        for event in events:
+            if isinstance(event, facts.QueueDeclared):
+                copy = facts.QueueCopied(event.name, event.version, event.is_open, event.tenants)
+                for other in set(range(PARTITIONS)) - {partition}:
+                    self.append(other, [copy])
+        return offset
+
+    def append(self, partition: int, events: list[Event], command_offset: int = -1) -> int:
+        """Append a frame with `events`, fold it as owner, show it to the view. Its offset."""
+        log = self.logs[partition]
+        frame = Frame(
+            offset=len(log),
+            head=self._heads[partition],
+            owner="test",
+            epoch=1,
+            now=self.clock.now(),
+            rules=1,
+            tzdata="",
+            settings=b"",
+            inputs=[InputPosition("job-commands", "", command_offset)],
+            slices=[],
+            outputs_sent_through=-1,
+            events=events,
+        )
+        record = RawRecord(len(log), self.clock.now(), None, encode_frame(frame))
+        self._heads[partition] = next_head(self._heads[partition], record)
+        log.append(record)
+        for event, token in placed(frame):
+            fold(self._books[partition], event, token, frame.now)
+        self._books[partition].commit()
+        if self.is_held:
+            self._held.append((partition, record))
+        else:
+            self._show(partition, record)
+        return frame.offset
+
+    def release(self) -> None:
+        """Let the view see what was held back."""
+        self.is_held = False
+        held, self._held = self._held, []
+        for partition, record in held:
+            self._show(partition, record)
+
+    def _show(self, partition: int, record: RawRecord) -> None:
+        assert isinstance(self.view.take(partition, record), Taken)
+
+
+class Ready:
+    """A readiness that tests set."""
+
+    reason = ""
+
+    def unready(self) -> str:
+        """See `Readiness`."""
+        return self.reason
+
+
+@dataclass
+class Installation:
+    """All parts, for tests to look at."""
+
+    log: MemoryInstallation
+    services: Services
+    ready: Ready
+    clock: ManualClock
+    app: FastAPI
+
+
+def installation() -> Installation:
+    """A fresh installation with one key per role."""
+    clock = ManualClock(NOW)
+    view = View(MemoryRows(FAMILIES), PARTITIONS)
+    log = MemoryInstallation(view, clock)
+    holders = {key_hash(key): KeyHolder(tenant=tenant, role=role) for key, (tenant, role) in KEYS.items()}
+    ready = Ready()
+    settings = ApiSettings(body_timeout_s=0.3, keys=holders)
+    services = Services(settings, clock, Keyring(holders), view, log, ready)
+    return Installation(log, services, ready, clock, create_app(services))

@@ -1,0 +1,322 @@
+"""`replay verify` on logs made in memory: what agrees passes, and whatever was changed is found and named."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from minutebook.domain import book
+from minutebook.domain import events as facts
+from minutebook.log.port import RawRecord
+from minutebook.store.rocks import RocksRows
+from minutebook.wire.frames import decode_frame, encode_frame
+from replay.report import Report
+from replay.verify import Copies, Until, copies_in, verify
+from tests.simulation.busy_log import BusyLog
+from tests.simulation.copies import CopiedLog, copy_state, copy_view
+from tests.simulation.log_maker import LogMaker, submit, success
+
+Records = list[RawRecord]
+Edit = Callable[[random.Random, Records], tuple[Records, int, int] | None]
+
+
+def small_log() -> LogMaker:
+    """Six frames: a job, due and granted, done, and two frames that decide nothing."""
+    maker = LogMaker()
+    maker.open()
+    maker.command(submit("a"))
+    maker.due("w1.1")
+    maker.report(success(maker.running()))
+    maker.add()
+    maker.add()
+    return maker
+
+
+def copies_of(folder: Path, records: Sequence[RawRecord]) -> Copies:
+    copy_state(folder, 0, records)
+    copy_view(folder, [records])
+    return copies_in(folder)
+
+
+def audit(records: Sequence[RawRecord], copies: Copies | None = None, until: Until | None = None) -> Report:
+    return verify(CopiedLog(records), [0], copies, until or Until())
+
+
+# -- what agrees
+
+
+def test_an_untouched_log_agrees_with_every_copy(tmp_path: Path) -> None:
+    maker = BusyLog(7).run(400)
+    report = audit(maker.records, copies_of(tmp_path, maker.records))
+    assert report.findings == []
+    assert report.ok
+    only = report.partitions[0]
+    assert (only.state, only.view) == ("equal", "equal")
+    assert only.records == only.frames + only.void == len(maker.records)
+    assert only.head == maker.reader.head.hex()
+    assert only.digest == book.digest(maker.rows).hex()
+    assert only.unproven_from == len(maker.records)
+
+
+def test_copies_made_midway_are_compared_where_they_were_made(tmp_path: Path) -> None:
+    records = BusyLog(8).run(200).records
+    copy_state(tmp_path, 0, records[:120])
+    copy_view(tmp_path, [records[:150]])
+    report = audit(records, copies_in(tmp_path))
+    assert report.ok, report.findings
+    assert report.partitions[0].position == len(records) - 1
+
+
+def test_partitions_are_folded_apart_from_one_another(tmp_path: Path) -> None:
+    makers = [LogMaker(partition, 2) for partition in range(2)]
+    for maker in makers:
+        maker.open()
+        maker.command(submit("same-id"))
+        maker.due()
+        copy_state(tmp_path, maker.partition, maker.records, f"owner-{maker.partition}")
+    copy_view(tmp_path, [maker.records for maker in makers])
+    report = verify(CopiedLog(*(maker.records for maker in makers)), [0, 1], copies_in(tmp_path))
+    assert report.ok, report.findings
+    assert [item.view for item in report.partitions] == ["equal", "equal"]
+
+
+def test_the_newest_copy_of_a_partition_counts(tmp_path: Path) -> None:
+    records = small_log().records
+    copy_state(tmp_path, 0, records[:2], "owner-1")
+    copy_state(tmp_path, 0, records[:4], "owner-2")
+    copy_state(tmp_path, 0, records[:3], "owner-3")
+    assert copies_in(tmp_path)["streams"][0].position == 3
+
+
+def test_frames_that_lost_a_race_are_void_and_no_fault(tmp_path: Path) -> None:
+    maker = small_log()
+    loser = encode_frame(maker.made([], maker.clock.now(), owner="owner-2/b"))
+    maker.add()
+    maker.void(loser)
+    report = audit(maker.records)
+    assert report.ok, report.findings
+    assert report.partitions[0].void == 1
+
+
+def test_an_empty_log_has_nothing_to_find() -> None:
+    report = audit([])
+    assert report.ok
+    assert report.partitions[0].records == 0
+
+
+def test_a_log_cut_by_request_leaves_later_copies_open(tmp_path: Path) -> None:
+    maker = small_log()
+    copies = copies_of(tmp_path, maker.records)
+    report = audit(maker.records, copies, Until(offset=2))
+    assert report.ok
+    assert report.partitions[0].position == 2
+    assert report.partitions[0].state == "not reached"
+    assert audit(maker.records, copies, Until(at=maker.records[0].stamp - 1)).partitions[0].records == 0
+
+
+# -- what does not
+
+
+def test_a_missing_copy_is_a_difference(tmp_path: Path) -> None:
+    records = small_log().records
+    copy_state(tmp_path, 0, records)
+    report = audit(records, copies_in(tmp_path))
+    assert not report.ok
+    assert (report.partitions[0].state, report.partitions[0].view) == ("equal", "no copy")
+
+
+def test_a_changed_row_of_a_copy_is_named(tmp_path: Path) -> None:
+    records = small_log().records
+    copies = copies_of(tmp_path, records)
+    rows = RocksRows(Path(copies["streams"][0].path), book.FAMILIES)
+    rows.write({"executions": {b"acme\0a:1": b"x"}}, [])
+    rows.close()
+    report = audit(records, copies)
+    assert [finding.offset for finding in report.findings] == [len(records) - 1]
+    assert r"row b'acme\x00a:1' of executions is too much" in report.findings[0].what
+    assert (report.partitions[0].state, report.partitions[0].view) == ("different", "equal")
+
+
+def test_a_damaged_copy_is_a_difference(tmp_path: Path) -> None:
+    records = small_log().records
+    copies = copies_of(tmp_path, records)
+    for path in Path(copies["streams"][0].path).glob("*.sst"):
+        path.write_bytes(b"\0" * path.stat().st_size)
+    report = audit(records, copies)
+    assert report.partitions[0].state == "different"
+    assert report.partitions[0].view == "equal"
+
+
+def test_a_valid_frame_that_no_fold_can_take_is_named() -> None:
+    maker = small_log()
+    succeeded = facts.AttemptsSucceeded(["acme"], [0], ["a:1"], [1], [0], [0])
+    maker.log.put(0, encode_frame(maker.made([succeeded], maker.clock.now())))
+    records = [
+        *maker.records,
+        RawRecord(6, maker.clock.now(), None, encode_frame(maker.made([succeeded], maker.clock.now()))),
+    ]
+    report = audit(records)
+    assert [finding.offset for finding in report.findings] == [6]
+    assert "cannot be folded" in report.findings[0].what
+
+
+def test_the_log_of_another_partition_is_found() -> None:
+    maker = LogMaker(1, 2)
+    maker.open()
+    report = audit(maker.records)
+    assert "partition 1" in report.findings[0].what
+
+
+# -- tampering
+
+
+def flip(value: bytes, at: int, bit: int) -> bytes:
+    return value[:at] + bytes([value[at] ^ 1 << bit]) + value[at + 1 :]
+
+
+def renumbered(records: Records) -> Records:
+    return [record._replace(offset=offset) for offset, record in enumerate(records)]
+
+
+def flip_a_bit(chance: random.Random, records: Records) -> tuple[Records, int, int] | None:
+    at = chance.randrange(len(records))
+    value = records[at].value
+    if not value:
+        return None
+    changed = flip(value, chance.randrange(len(value)), chance.randrange(8))
+    return [*records[:at], records[at]._replace(value=changed), *records[at + 1 :]], at, at
+
+
+def change_a_stamp(chance: random.Random, records: Records) -> tuple[Records, int, int]:
+    at = chance.randrange(len(records))
+    stamp = records[at].stamp + chance.choice((-1, 1, 100_000, -100_000))
+    return [*records[:at], records[at]._replace(stamp=stamp), *records[at + 1 :]], at, at
+
+
+def add_a_header(chance: random.Random, records: Records) -> tuple[Records, int, int]:
+    at = chance.randrange(len(records))
+    return [*records[:at], records[at]._replace(headers=(("a", b"b"),)), *records[at + 1 :]], at, at
+
+
+def drop_one(chance: random.Random, records: Records) -> tuple[Records, int, int]:
+    at = chance.randrange(len(records))
+    left = [*records[:at], *records[at + 1 :]]
+    return (renumbered(left) if chance.random() < 0.5 else left), at, at
+
+
+def swap_two(chance: random.Random, records: Records) -> tuple[Records, int, int] | None:
+    at = chance.randrange(len(records) - 1)
+    other = chance.randrange(at + 1, len(records))
+    swapped = list(records)
+    swapped[at], swapped[other] = swapped[other], swapped[at]
+    swapped = renumbered(swapped)
+    return None if swapped == records else (swapped, at, other)
+
+
+def insert_one(chance: random.Random, records: Records) -> tuple[Records, int, int]:
+    at = chance.randrange(len(records) + 1)
+    extra = chance.choice(
+        (records[chance.randrange(len(records))], RawRecord(0, records[0].stamp, None, b"junk"))
+    )
+    return renumbered([*records[:at], extra, *records[at:]]), at, len(records)
+
+
+def cut_the_tail(chance: random.Random, records: Records) -> tuple[Records, int, int]:
+    at = chance.randrange(1, len(records))
+    return records[:at], at, len(records) - 1
+
+
+EDITS: tuple[Edit, ...] = (
+    flip_a_bit,
+    flip_a_bit,
+    flip_a_bit,
+    change_a_stamp,
+    add_a_header,
+    drop_one,
+    swap_two,
+    insert_one,
+    cut_the_tail,
+)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_twenty_random_edits_are_all_found(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    records = BusyLog(seed).run(50).records
+    copies = copies_of(tmp_path, records)
+    assert audit(records, copies).ok
+    done = 0
+    while done < 20:
+        edit = chance.choice(EDITS)
+        made = edit(chance, records)
+        if made is None:
+            continue
+        changed, first, last = made
+        done += 1
+        report = audit(changed, copies)
+        assert not report.ok, f"{edit.__name__} at {first} was not found"
+        found = report.findings[0]
+        assert found.first <= last, f"{edit.__name__} at {first}..{last}: {found}"
+        assert found.last >= first, f"{edit.__name__} at {first}..{last}: {found}"
+        assert found.first <= found.offset <= found.last
+
+
+@pytest.mark.parametrize("with_copies", [True, False])
+def test_each_changed_byte_is_named_with_its_offset(with_copies: bool, tmp_path: Path) -> None:
+    """Every byte of every frame but the last; the last one needs a copy that proves it."""
+    records = small_log().records
+    copies = copies_of(tmp_path, records) if with_copies else None
+    chance = random.Random(3)
+    for offset in range(len(records) - (0 if with_copies else 2)):
+        value = records[offset].value
+        assert value is not None
+        places = (
+            set(range(0, len(value), 11)) | set(range(10, 50)) if len(value) > 50 else set(range(len(value)))
+        )
+        for at in sorted(places):
+            changed = list(records)
+            changed[offset] = records[offset]._replace(value=flip(value, at, chance.randrange(8)))
+            report = audit(changed, copies)
+            assert not report.ok, f"byte {at} of {offset}"
+            assert report.findings[0].offset == offset, f"byte {at} of {offset}: {report.findings[0]}"
+
+
+def test_a_changed_last_record_needs_a_copy_to_be_found(tmp_path: Path) -> None:
+    records = small_log().records
+    changed = [*records[:-1], records[-1]._replace(key=b"k")]
+    assert audit(changed).ok
+    assert audit(changed).partitions[0].unproven_from == len(records) - 1
+    report = audit(changed, copies_of(tmp_path, records))
+    assert report.findings[0].offset == len(records) - 1
+
+
+def test_a_cut_tail_is_found_by_the_kept_head(tmp_path: Path) -> None:
+    records = small_log().records
+    report = audit(records[:-2], copies_of(tmp_path, records))
+    assert report.findings[0].offset == len(records) - 2
+    assert "the log ends before" in report.findings[0].what
+
+
+def test_missing_records_are_named() -> None:
+    records = small_log().records
+    report = audit([*records[:2], *records[4:]])
+    assert (report.findings[0].first, report.findings[0].last) == (2, 3)
+    front = audit(records[3:])
+    assert (front.findings[0].first, front.findings[0].last) == (0, 2)
+
+
+def test_a_frame_on_a_wrong_head_is_no_fault_once_the_chain_goes_on() -> None:
+    """Somebody wrote nonsense at the right place; the owner's next frame proves that it was written like that."""
+    maker = small_log()
+    nonsense = decode_frame(encode_frame(maker.made([], maker.clock.now())))
+    maker.void(encode_frame(type(nonsense)(**{**_fields(nonsense), "head": bytes(32)})))
+    assert not audit(maker.records).ok
+    maker.add()
+    assert audit(maker.records).ok
+
+
+def _fields(frame: object) -> dict[str, object]:
+    return {name: getattr(frame, name) for name in frame.__struct_fields__}  # type: ignore[attr-defined]
