@@ -61,7 +61,9 @@ class Follower:
             self.fault = f"{type(error).__name__}: {error}"
             _log.error("view halted", reason=self.fault)
         finally:
-            self._view.commit_all()
+            if not self.fault:
+                # A frame that broke in the middle must leave nothing behind.
+                self._view.commit_all()
             await consumer.stop()
 
     async def _connected(self) -> AIOKafkaConsumer:

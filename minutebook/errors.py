@@ -8,6 +8,7 @@ MinutebookError
 │   ├── BrokenFrameError              a valid frame that no fold can apply
 │   └── LogMismatchError              the store does not belong to this log, or the log is not the expected one
 ├── AppendUnknownError                nobody knows whether a frame was appended: leave, let the next owner read
+├── ClockError                        this machine's clock and the broker's differ by more than the bound: stop deciding
 ├── OwnershipLostError                another owner has taken the partition
 └── SettingsError                     a broker, topic or process setting that is refused, with its remedy
 """
@@ -50,6 +51,10 @@ class LogMismatchError(LogError):
 
 class AppendUnknownError(MinutebookError):
     """Nobody knows whether a frame was appended."""
+
+
+class ClockError(MinutebookError):
+    """This machine's clock and the broker's differ by more than the bound."""
 
 
 class OwnershipLostError(MinutebookError):

@@ -37,6 +37,7 @@ from streams.window import Window
 
 DUE_MS: Final = 10
 INPUTS_MS: Final = 8
+REMEMBERED_DAYS: Final = 8
 DUE_ROWS_MAX: Final = 4_000
 GRANT_ROWS_MAX: Final = 8_000
 
@@ -69,6 +70,7 @@ class Cycle:
         sessions: Sessions,
         partition: int,
         partitions: int,
+        owner_id: str,
         monotonic: Callable[[], float],
     ) -> None:
         self._book = book
@@ -81,7 +83,7 @@ class Cycle:
         self.poisoned: set[tuple[str, int]] = set()
         self.index = Window(book.rows, "index", keys.index_bound(book.cursor.index_low), None)
         self.lanes = Lanes(book.rows)
-        self.reports = Reports(book, sessions, partition)
+        self.reports = Reports(book, sessions, partition, owner_id)
         self.can_grant = False
 
     def decide(self, offset: int, now: int) -> tuple[Draft, Taken]:
@@ -89,6 +91,7 @@ class Cycle:
         draft = Draft(self._book, offset, now)
         taken = Taken([], [], defaultdict(list))
         try:
+            self._forget(draft)
             self._due(draft, taken)
             for topic in topics.INPUTS:
                 self._inputs(topic, draft, taken)
@@ -111,6 +114,12 @@ class Cycle:
             self._feeds[topic].put_back(records)
         self.sessions.plan_over()
         self.reports.forget()
+
+    def _forget(self, draft: Draft) -> None:
+        """Days whose closed jobs, command ids and ended sessions are remembered no longer."""
+        today = draft.now // keys.DAY_MS
+        for day in [day for day in self._book.cursor.days if today - day > REMEMBERED_DAYS]:
+            draft.add(facts.DayForgotten(day))
 
     # -- due
 

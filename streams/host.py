@@ -14,13 +14,14 @@ from typing import Any, Final
 
 import structlog
 
-from minutebook.errors import LogError, OwnershipLostError
+from minutebook.errors import ClockError, LogError, OwnershipLostError
 from minutebook.log.port import RawRecord
 from minutebook.wire import topics
 from streams.owner import Owner, Process
 
 EXIT_LEAVE: Final = 75
 AGAIN_S: Final = 1.0
+CLOCK_AGAIN_S: Final = 5.0
 
 log = structlog.get_logger()
 
@@ -68,6 +69,10 @@ class Host:
             await owner.run()
         except LogError as error:
             self._halt(owner.partition, error)
+        except ClockError as error:
+            self._halt(owner.partition, error)
+            await asyncio.sleep(CLOCK_AGAIN_S)
+            self._leave(str(error))
         except OwnershipLostError as error:
             log.warning("partition lost", partition=owner.partition, reason=str(error))
             await owner.close()

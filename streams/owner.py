@@ -23,7 +23,7 @@ from minutebook.domain.events import Event
 from minutebook.domain.outputs import Output, ToSession, outputs
 from minutebook.domain.records import Inbox, Tick
 from minutebook.domain.retries import ATTEMPTS_MAX, LOSSES_MAX
-from minutebook.errors import LogMismatchError, OwnershipLostError
+from minutebook.errors import ClockError, LogMismatchError, OwnershipLostError
 from minutebook.log.apply import move_cursor, take
 from minutebook.log.port import Ack, EventLog, RawRecord
 from minutebook.log.reader import CLOCK_BOUND_MS, FrameReader
@@ -267,7 +267,13 @@ class Owner:
                 for topic in topics.INPUTS
             }
         self._core = Cycle(
-            self._book, self.feeds, sessions, self.partition, process.partitions, process.clock.monotonic
+            self._book,
+            self.feeds,
+            sessions,
+            self.partition,
+            process.partitions,
+            process.owner_id,
+            process.clock.monotonic,
         )
 
     def _start_leases(self) -> None:
@@ -336,17 +342,25 @@ class Owner:
         return ToSession(output.session, told)
 
     async def _append(self, draft: Draft, cycle: Cycle | None = None) -> Ack | None:
-        """Append the frame and commit it; None if the record is void."""
+        """Append the frame and commit it; None if the record is void because another came first.
+
+        Raises ClockError where the clock alone made it void, or is off the other way.
+        """
         frame = self._frame(draft)
         value = encode_frame(frame)
         started = self._process.clock.monotonic()
         ack = await self._process.events.append(self.partition, value)
         metrics.FRAME_APPEND.observe(self._process.clock.monotonic() - started)
-        record = RawRecord(ack.offset, ack.stamp, None, value)
-        if ack.offset != draft.offset or not self._reader.own(record, draft.now):
+        if ack.offset != draft.offset:
             metrics.VOID_FRAMES.inc()
             self._book.discard()
             return None
+        bound_ms = self._process.clock_bound_ms
+        is_valid = self._reader.own(RawRecord(ack.offset, ack.stamp, None, value), draft.now)
+        if not is_valid or draft.now > ack.stamp + bound_ms or ack.stamp > self._now() + bound_ms:
+            raise ClockError(
+                f"the broker's clock is {ack.stamp - draft.now} ms from this machine's: set it right"
+            )
         self.skew_ms = ack.stamp - draft.now
         move_cursor(self._book, self._reader, frame)
         if cycle is not None:

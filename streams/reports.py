@@ -25,7 +25,8 @@ log = structlog.get_logger()
 class Reports:
     """Turns reports into events of a draft, and into answers that are sent once its frame is valid."""
 
-    def __init__(self, book: Book, sessions: Sessions, partition: int) -> None:
+    def __init__(self, book: Book, sessions: Sessions, partition: int, owner_id: str) -> None:
+        self._owner_id = owner_id
         self._book = book
         self._sessions = sessions
         self._partition = partition
@@ -87,7 +88,7 @@ class Reports:
 
     def tick(self, tick: Tick, stamp: int, now: int) -> None:
         """A mark of an owner; one of ours that came late says that the broker was away."""
-        if tick.number != self.tick_number or self.tick_sent_at is None:
+        if (tick.owner, tick.number) != (self._owner_id, self.tick_number) or self.tick_sent_at is None:
             return
         if now - self.tick_sent_at > TICK_WAIT_MS or abs(stamp - now) > TICK_WAIT_MS:
             log.warning("broker was away: leases start again", partition=self._partition)

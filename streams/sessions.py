@@ -75,7 +75,15 @@ class Sessions:
             if execution is None:
                 session.drop(keys.token_of(key))
             else:
-                session.take(keys.token_of(key), execution)
+                queue = self._queue_of(execution) if session.has_caps() else ""
+                session.take(keys.token_of(key), execution, queue)
+
+    def _queue_of(self, key: bytes) -> str:
+        execution = self._book.executions.get(key)
+        if execution is None:
+            return ""
+        spec = self._book.specs.get(keys.spec_row(keys.job_of_execution(key), execution.version))
+        return "" if spec is None else spec.queue
 
     def remember_ended(self, tokens: Iterable[int], how: str) -> None:
         """Tokens that ended, so that the same result again is known as a repeat. Bounded."""

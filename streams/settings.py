@@ -16,13 +16,13 @@ class StreamsSettings(BaseSettings):
     data_dir: Path = Path(".data/streams")
     checkpoint_dir: Path = Path(".data/checkpoints")
     instance_id: str = Field(
-        "owner-1", description="stable name of this process: static membership and owner id"
+        default="owner-1", description="stable name of this process: static membership and owner id"
     )
     group: str = "minutebook-owners"
     health_host: str = "127.0.0.1"
     health_port: int = 8181
     session_timeout_s: float = Field(
-        6.0, gt=0, description="after this long without heartbeats the group moves on"
+        default=6.0, gt=0, description="after this long without heartbeats the group moves on"
     )
     clock_bound_ms: int = Field(
         default=1_000, gt=0, le=1_000, description="off the broker by more: stop deciding"

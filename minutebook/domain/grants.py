@@ -31,25 +31,16 @@ class Takers:
     def __init__(self, sessions: Iterable[Session], now: int) -> None:
         self._able = [session for session in sessions if session.free() > 0 and session.may_be_granted(now)]
         self._heaps: dict[tuple[str, str], list[tuple[int, str, Session]]] = {}
-        self._by_queue: dict[tuple[str, str], int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._able)
-
-    def _left(self, session: Session, queue: str) -> int:
-        """Free slots of a session for a queue, under the cap it set for that queue."""
-        cap = session.queues[queue]
-        free = session.free()
-        if cap is None:
-            return free
-        return min(free, cap - self._by_queue.get((session.name, queue), 0))
 
     def best(self, queue: str, task: str) -> Session | None:
         """The session with most free slots that reads the queue and knows the task; None if there is none."""
         heap = self._heaps.get((queue, task))
         if heap is None:
             heap = [
-                (-self._left(session, queue), session.name, session)
+                (-session.free_for(queue), session.name, session)
                 for session in self._able
                 if task in session.tasks and queue in session.queues
             ]
@@ -57,7 +48,7 @@ class Takers:
             self._heaps[(queue, task)] = heap
         while heap:
             free, name, session = heap[0]
-            left = self._left(session, queue)
+            left = session.free_for(queue)
             if left <= 0:
                 heapq.heappop(heap)
             elif left == -free:
@@ -69,10 +60,8 @@ class Takers:
     def take(self, queue: str, task: str, session: Session) -> None:
         """One slot of `session`, which `best` just named, is spoken for."""
         session.planned += 1
-        if session.queues[queue] is not None:
-            self._by_queue[(session.name, queue)] = self._by_queue.get((session.name, queue), 0) + 1
         heap = self._heaps[(queue, task)]
-        heapq.heapreplace(heap, (-self._left(session, queue), session.name, session))
+        heapq.heapreplace(heap, (-session.free_for(queue), session.name, session))
 
 
 class _Source(NamedTuple):

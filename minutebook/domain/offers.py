@@ -39,6 +39,7 @@ class Session:
         self.is_started = False
         self.running: dict[int, bytes] = {}
         self.above: deque[int] = deque()
+        self.capped: dict[int, str] = {}
         self.unacknowledged: dict[int, None] = {}
         self.sent_at: dict[int, int] = {}
         self.listed: set[int] = set()
@@ -53,6 +54,17 @@ class Session:
             return 0
         return self.offer - len(self.above) - self.planned
 
+    def free_for(self, queue: str) -> int:
+        """Free slots for one of its queues, under the cap that it set for that queue."""
+        free, cap = self.free(), self.queues[queue]
+        if cap is None:
+            return free
+        return min(free, cap - sum(1 for name in self.capped.values() if name == queue) - self.planned)
+
+    def has_caps(self) -> bool:
+        """Whether it set a cap for any queue."""
+        return any(cap is not None for cap in self.queues.values())
+
     def may_be_granted(self, now: int) -> bool:
         """Whether its last pulse is young enough and it acknowledges what it gets."""
         if not self.is_known or now - self.stamp >= 2 * self.pulse_ms:
@@ -66,11 +78,13 @@ class Session:
             return self.sent_at.get(token >> 16)
         return None
 
-    def take(self, token: int, key: bytes) -> None:
-        """A grant to it is in the log."""
+    def take(self, token: int, key: bytes, capped_queue: str = "") -> None:
+        """A grant to it is in the log; its queue is told where the session caps any."""
         self.running[token] = key
         if token > self.last_token:
             self.above.append(token)
+            if capped_queue:
+                self.capped[token] = capped_queue
         self.unacknowledged[token] = None
 
     def drop(self, token: int) -> None:
@@ -117,7 +131,7 @@ def hear(session: Session, report: Report, stamp: int) -> bool:
     if pulse is not None:
         session.last_token = max(session.last_token, pulse.last_token)
         while session.above and session.above[0] <= session.last_token:
-            session.above.popleft()
+            session.capped.pop(session.above.popleft(), None)
         session.offer = min(max(pulse.offer, 0), OFFER_MAX)
         session.is_leaving = session.is_leaving or pulse.is_leaving
         session.is_void = False

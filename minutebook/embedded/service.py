@@ -21,6 +21,7 @@ from minutebook.embedded.child import spawn
 _BACKOFF_FIRST_S: Final = 0.2
 _BACKOFF_MAX_S: Final = 5.0
 _STEADY_S: Final = 10.0
+_SETTLED_S: Final = 3.0
 _PROBE_S: Final = 2.0
 
 
@@ -54,6 +55,7 @@ class Service:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._clock = SystemClock()
+        self._began = 0.0
         self._thread = threading.Thread(target=self._keep, name=command.name, daemon=True)
 
     @property
@@ -93,9 +95,12 @@ class Service:
         return self._signal(signal.SIGKILL)
 
     def is_ready(self) -> bool:
-        """Whether it runs and, if it has a health port, says that it is ready."""
-        port = self.command.health_port
-        return self.pid is not None and (port is None or answers(port, "/readyz"))
+        """Whether it runs and says that it is ready; without a health port, whether it has run for 3 s."""
+        if self.pid is None:
+            return False
+        if self.command.health_port is None:
+            return self._clock.monotonic() - self._began > _SETTLED_S
+        return answers(self.command.health_port, "/readyz")
 
     def last_lines(self, count: int = 15) -> str:
         """The end of its log."""
@@ -106,9 +111,9 @@ class Service:
     def _keep(self) -> None:
         backoff_s = _BACKOFF_FIRST_S
         while not self._stopping.is_set():
-            began = self._clock.monotonic()
+            self._began = self._clock.monotonic()
             self._live()
-            if self._clock.monotonic() - began > _STEADY_S:
+            if self._clock.monotonic() - self._began > _STEADY_S:
                 backoff_s = _BACKOFF_FIRST_S
             self._stopping.wait(backoff_s)
             backoff_s = min(backoff_s * 2, _BACKOFF_MAX_S)
