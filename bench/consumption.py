@@ -16,6 +16,8 @@ from minutebook.embedded.cluster import Running
 
 LOAD: Final = "load"
 """Kind of the process that makes the load and measures."""
+OTHERS: Final = "others"
+"""What everything else on the machine used: where it is much, figures mean little."""
 
 _EVERY_S: Final = 0.1
 _TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
@@ -66,6 +68,7 @@ class Consumption:
         total: dict[str, float] = defaultdict(float)
         for (kind, _), used in self._cpu_s.items():
             total[kind] += used
+        total[OTHERS] = machine_cpu_s() - sum(total.values())
         self.samples.append(Sample(time_ns(), dict(total), dict(rss)))
 
     def cpu_between(self, from_ns: int, to_ns: int) -> dict[str, float]:
@@ -91,6 +94,14 @@ def cpu_s(pid: int) -> float:
     """CPU seconds, user and system, of a process and its threads. Raises OSError if it is gone."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[_UTIME]) + int(fields[_STIME])) * _TICK_S
+
+
+def machine_cpu_s() -> float:
+    """CPU seconds that the whole machine has been busy."""
+    user, nice, system, _idle, _wait, interrupt, soft, steal, *_ = (
+        Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
+    )
+    return sum(map(int, (user, nice, system, interrupt, soft, steal))) * _TICK_S
 
 
 def memory_mib(pid: int) -> tuple[float, float]:

@@ -127,11 +127,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__)
     parser.add_argument("n", nargs="?", type=int, default=100_000, help="size (%(default)s)")
     parser.add_argument("--owners", type=int, choices=(1, 2), default=2, help="owner processes (%(default)s)")
+    parser.add_argument("--keep", type=Path, help="folder of the cluster, kept afterwards with its logs")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="minutebook-profile-"))
     with stop_signals():
         try:
-            found = asyncio.run(profile(given.n, Options(owners=given.owners), folder, print))
+            found = asyncio.run(
+                profile(given.n, Options(owners=given.owners, keep=given.keep), folder, print)
+            )
         except (BenchError, MinutebookError) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1

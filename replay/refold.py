@@ -46,13 +46,22 @@ _KINDS: Final[dict[Part, _Kind]] = {
 }
 
 
-class Refold:
-    """Owner's state and view of one partition, over stores in `folder`, which is empty."""
+MakeRows = Callable[[Path, tuple[str, ...]], Rows]
+"""An empty store in a folder that is not there yet, with these families."""
 
-    def __init__(self, folder: Path, partition: int) -> None:
+
+def on_disk(folder: Path, families: tuple[str, ...]) -> Rows:
+    """A store that may outgrow memory."""
+    return RocksRows(folder, families, cache_bytes=_CACHE_BYTES)
+
+
+class Refold:
+    """Owner's state and view of one partition, over stores of their own in `folder`."""
+
+    def __init__(self, folder: Path, partition: int, make_rows: MakeRows = on_disk) -> None:
         self.partition = partition
-        self._state = RocksRows(folder / "state", state.FAMILIES, cache_bytes=_CACHE_BYTES)
-        self._view = RocksRows(folder / "view", view.FAMILIES, cache_bytes=_CACHE_BYTES)
+        self._state = make_rows(folder / "state", state.FAMILIES)
+        self._view = make_rows(folder / "view", view.FAMILIES)
         self.book = Book(self._state)
         self._part = PartitionView(self._view, partition)
         self._taken = 0

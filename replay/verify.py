@@ -19,7 +19,7 @@ from minutebook.log.reader import CLOCK_BOUND_MS
 from minutebook.wire.frames import FORMAT_VERSION, Frame
 from replay.chain import Chain, Fault
 from replay.reading import Log
-from replay.refold import Refold
+from replay.refold import MakeRows, Refold, on_disk
 from replay.report import DIFFERENT, EQUAL, NO_COPY, NOT_ASKED, NOT_REACHED, Finding, PartitionReport, Report
 
 
@@ -54,13 +54,14 @@ def verify(
     copies: Copies | None = None,
     until: Until = TO_THE_END,
     advance: Advance = lambda partition, records: None,
+    make_rows: MakeRows = on_disk,
 ) -> Report:
-    """Audit `partitions` of `log` against `copies`; without copies the log alone.
+    """Audit `partitions` of `log` against `copies`; without copies the log alone. Folds over stores of `make_rows`.
 
     With copies given, each partition that holds a record needs one of its owner's state and one of the view.
     Raises KafkaError where the log cannot be reached.
     """
-    audits = [_verify_one(log, partition, copies, until, advance) for partition in partitions]
+    audits = [_verify_one(log, partition, copies, until, advance, make_rows) for partition in partitions]
     findings = [finding for audit in audits for finding in audit.findings]
     log_ids = sorted({audit.log_id for audit in audits if audit.log_id})
     if len(log_ids) > 1:
@@ -76,11 +77,14 @@ def verify(
     )
 
 
-def _verify_one(log: Log, partition: int, copies: Copies | None, until: Until, advance: Advance) -> _Audit:
+def _verify_one(
+    log: Log, partition: int, copies: Copies | None, until: Until, advance: Advance, make_rows: MakeRows
+) -> _Audit:
     start, end = log.bounds(partition)
     wanted = {part: held[partition] for part, held in (copies or {}).items() if partition in held}
     with tempfile.TemporaryDirectory(prefix="minutebook-replay-") as folder:
-        audit = _Audit(PartitionReport(partition=partition, start=start, end=end), Path(folder), wanted)
+        refold = Refold(Path(folder), partition, make_rows)
+        audit = _Audit(PartitionReport(partition=partition, start=start, end=end), refold, wanted)
         try:
             audit.compare()
             for record in _through(log.read(partition, start, end), until):
@@ -103,13 +107,13 @@ def _through(records: Iterator[RawRecord], until: Until) -> Iterator[RawRecord]:
 class _Audit:
     """One partition on its way."""
 
-    def __init__(self, report: PartitionReport, folder: Path, copies: Mapping[Part, Copy]) -> None:
+    def __init__(self, report: PartitionReport, refold: Refold, copies: Mapping[Part, Copy]) -> None:
         self.report = report
         self.findings: list[Finding] = []
         self.log_id = ""
         self._copies = copies
         self._chain = Chain()
-        self._refold = Refold(folder, report.partition)
+        self._refold = refold
         self._can_fold = True
         self._now = 0
 

@@ -2,8 +2,8 @@
 
 Faust may deliver again, drop what lies below its own mark, or start where the group's commits say. None of that
 counts: the frames say what was consumed. A record below the expected offset is dropped; when one above it shows up,
-or the inbox was full, the stretch between is read from the topic itself. What the topic does not have (transaction
-markers) is a hole and passed.
+or the inbox was full, it is kept aside and the stretch before it is read from the topic itself. What the topic does
+not have (transaction markers) is a hole and passed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from minutebook.log.settings import KafkaSettings
 
 WAITING_MAX: Final = 2_000
 WAITING_BYTES_MAX: Final = 32 << 20
+ASIDE_MAX: Final = 2_000
 RETRY_S: Final = 0.5
 
 log = structlog.get_logger()
@@ -51,6 +52,7 @@ class Feed:
         self._bytes = 0
         self._room = asyncio.Event()
         self._room.set()
+        self._aside: deque[RawRecord] = deque()
         self.waiting: deque[RawRecord] = deque()
 
     def has_all_below(self, end: int) -> bool:
@@ -60,11 +62,14 @@ class Feed:
     def offer(self, record: RawRecord) -> None:
         """A record from the agent. Never waits."""
         self._seen = max(self._seen, record.offset)
-        if record.offset < self._expected or self._fill is not None:
+        if record.offset < self._expected:
             return
-        if record.offset == self._expected and self._has_room():
+        if self._fill is None and record.offset == self._expected and self._has_room():
             self._accept(record)
-        else:
+            return
+        if len(self._aside) < ASIDE_MAX:
+            self._aside.append(record)
+        if self._fill is None:
             self._start_filling()
 
     def catch_up(self, end: int) -> None:
@@ -114,13 +119,24 @@ class Feed:
         try:
             while self._expected <= self._seen:
                 await self._room.wait()
-                await self._read_to(self._seen + 1)
+                await self._read_to(self._aside[0].offset if self._aside else self._seen + 1)
+                await self._take_aside()
         except LogError as error:
             self._halt(error)
         finally:
             self._fill = None
 
+    async def _take_aside(self) -> None:
+        """Records that came meanwhile, as far as they follow one another."""
+        while self._aside and self._aside[0].offset <= self._expected:
+            await self._room.wait()
+            record = self._aside.popleft()
+            if record.offset == self._expected:
+                self._accept(record)
+
     async def _read_to(self, end: int) -> None:
+        if self._expected >= end:
+            return
         try:
             async for record in read_range(self._kafka, self._topic, self._partition, self._expected, end):
                 await self._room.wait()

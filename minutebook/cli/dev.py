@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,13 +17,13 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
+from minutebook.cli.exits import ExitCode
+from minutebook.cli.output import note
 from minutebook.embedded.cluster import Cluster, ClusterSettings
-from minutebook.errors import MinutebookError
 from minutebook.log.settings import KafkaSettings
 
 DEMO_WORKER: Final = "examples.demo.tasks:app"
 _PASSED_ON: Final = ("MINUTEBOOK_STREAMS_", "MINUTEBOOK_API_", "MINUTEBOOK_WORKER_")
-_INTERRUPTED: Final = 130
 
 
 def dev(
@@ -63,15 +62,12 @@ def dev(
     cluster = Cluster(settings, status.changed)
     with stop_signals():
         try:
-            cluster.start(_say)
+            cluster.start(note)
             status.begin(cluster)
             typer.echo(_addresses(cluster, data))
             threading.Event().wait()
-        except MinutebookError as error:
-            typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(1) from error
         except KeyboardInterrupt:
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
         finally:
             status.end()
             stop(cluster)
@@ -80,9 +76,9 @@ def dev(
 def stop(cluster: Cluster) -> None:
     """Stop in order; interrupted again, end everything at once."""
     try:
-        cluster.stop(_say)
+        cluster.stop(note)
     except KeyboardInterrupt:
-        _say("Interrupted again: everything is ended at once")
+        note("Interrupted again: everything is ended at once")
         cluster.kill_all()
 
 
@@ -167,7 +163,3 @@ def _addresses(cluster: Cluster, data: Path) -> str:
             "Ctrl-C stops everything.",
         )
     )
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

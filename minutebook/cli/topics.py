@@ -9,16 +9,13 @@ from typing import Annotated
 import typer
 from kafka.errors import KafkaError
 
-from minutebook.errors import SettingsError
+from minutebook.cli.exits import ExitCode
+from minutebook.cli.output import note
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
 from minutebook.log.settings import KafkaSettings
 
 app = typer.Typer(help="The topics of one installation.", no_args_is_help=True)
-
-_NO = 1
-_REFUSED = 4
-_UNREACHABLE = 5
 
 Partitions = Annotated[
     int | None,
@@ -43,7 +40,7 @@ def create(
     """Make the topics that are not there yet. Nothing that exists is changed; then all are checked."""
     wanted = _settings(partitions, inbox_partitions, replication)
     kafka = KafkaSettings()
-    with _told(kafka):
+    with _reaching(kafka):
         made = admin.create(kafka, wanted)
         for name in made:
             typer.echo(f"made {name}")
@@ -57,12 +54,12 @@ def check(partitions: Partitions = None, inbox_partitions: InboxPartitions = Non
     """Compare the topics with what is wanted; exit code 1 and the remedies if one differs."""
     wanted = _settings(partitions, inbox_partitions, None)
     kafka = KafkaSettings()
-    with _told(kafka):
+    with _reaching(kafka):
         findings = admin.check(kafka, wanted.partitions, wanted.inbox_partitions)
     for finding in findings:
         typer.echo(str(finding))
     if findings:
-        raise typer.Exit(_NO)
+        raise typer.Exit(ExitCode.NO)
     typer.echo("all as wanted")
 
 
@@ -77,17 +74,13 @@ def _settings(partitions: int | None, inbox_partitions: int | None, replication:
 
 
 @contextmanager
-def _told(kafka: KafkaSettings) -> Iterator[None]:
-    """Turn faults into a message on stderr and the exit code for it."""
+def _reaching(kafka: KafkaSettings) -> Iterator[None]:
+    """Turn a broker that does not answer into a message and the exit code for it."""
     try:
         yield
-    except SettingsError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(_REFUSED) from error
     except KafkaError as error:
-        typer.echo(
+        note(
             f"error: no answer from Kafka at {kafka.bootstrap_servers} ({type(error).__name__}). "
-            "Is it running, and is MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS right?",
-            err=True,
+            "Is it running, and is MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS right?"
         )
-        raise typer.Exit(_UNREACHABLE) from error
+        raise typer.Exit(ExitCode.UNREACHABLE) from error

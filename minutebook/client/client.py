@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 import msgspec
-from msgspec import UNSET, Raw
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from minutebook.client.errors import ApiError, UnavailableError, error_of
@@ -50,8 +50,9 @@ class Client:
     ) -> None:
         self._settings = settings or ClientSettings()
         headers = {"accept": "application/json"}
-        if self._settings.api_key is not None:
-            headers["authorization"] = f"Bearer {self._settings.api_key.get_secret_value()}"
+        key = self._settings.key()
+        if key is not None:
+            headers["authorization"] = f"Bearer {key}"
         self._http = httpx.AsyncClient(
             base_url=self._settings.url,
             headers=headers,
@@ -119,7 +120,7 @@ class Client:
 
     async def command(self, command_id: str) -> Command:
         """What became of a command."""
-        return _decoded(await self._send("GET", f"/v1/commands/{command_id}"), Command)
+        return _decoded(await self._send("GET", f"/v1/commands/{quote(command_id, safe='')}"), Command)
 
     async def _send(
         self,
@@ -202,14 +203,7 @@ def _decided(answer: httpx.Response, kind: type[T]) -> T | Command:
 
 
 def _job_path(job_id: str) -> str:
-    return f"/v1/jobs/{job_id}"
-
-
-def job_request(task: str, payload: Any = UNSET, **fields: Any) -> JobRequest:
-    """A JobRequest whose payload is given as Python objects; `fields` as in JobRequest, None = left out."""
-    given = {name: value for name, value in fields.items() if value is not None}
-    raw = UNSET if payload is UNSET else Raw(msgspec.json.encode(payload))
-    return JobRequest(task=task, payload=raw, **given)
+    return f"/v1/jobs/{quote(job_id, safe='')}"
 
 
 class SyncClient:

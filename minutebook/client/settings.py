@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from minutebook.errors import SettingsError
+
 
 class ClientSettings(BaseSettings):
-    """Environment names start with `MINUTEBOOK_CLIENT_`; `api_key` is the secret itself, not its hash."""
+    """Environment names start with `MINUTEBOOK_CLIENT_`. The key is given itself, or as the file that holds it."""
 
     model_config = SettingsConfigDict(env_prefix="MINUTEBOOK_CLIENT_", frozen=True, extra="ignore")
 
     url: str = "http://127.0.0.1:8000"
     api_key: SecretStr | None = None
+    api_key_file: Path | None = None
     timeout_s: float = 35.0
     retries_max: int = 5
+
+    def key(self) -> str | None:
+        """The API key, None without one. Raises SettingsError for a file that cannot be read."""
+        if self.api_key is not None:
+            return self.api_key.get_secret_value()
+        if self.api_key_file is None:
+            return None
+        try:
+            return self.api_key_file.read_text().strip()
+        except OSError as error:
+            raise SettingsError(f"MINUTEBOOK_CLIENT_API_KEY_FILE cannot be read: {error}") from error

@@ -7,6 +7,7 @@ or below the last token seen from a partition is ever started.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -74,12 +75,15 @@ class Exchange:
 
     def ended(self, ends: Iterable[Ended]) -> None:
         """Attempts that ended, and slots that they left."""
+        freed: Counter[int] = Counter()
         for end in ends:
-            session = self._sessions[end.run.partition]
+            partition = end.run.partition
             if end.frees_slot:
-                self._offers.freed(session.partition)
-            if session.ended(end) and self.is_leaving:
+                freed[partition] += 1
+            if self._sessions[partition].ended(end) and self.is_leaving:
                 self._count(end)
+        for partition, count in freed.items():
+            self._offers.freed(partition, count)
 
     def acknowledged(self, partition: int, report: Report, stamp: int, sent_at: float, now: float) -> None:
         """The broker has `report`, sent at `sent_at`, and stamped it `stamp` (ms)."""
@@ -130,24 +134,17 @@ class Exchange:
         """The mark moves when the record is read whole. What cannot start at once is handed back at once."""
         start_by = self._broker.local(record.start_by)
         is_open = not self.is_leaving and now < min(session.lease.ends_at, start_by)
-        slots = self._offers.free if is_open else 0
-        mark = session.last_token
-        started: list[Run] = []
-        returned = 0
-        for run in _runs(record, granted, session, start_by):
-            if run.token <= mark:
-                continue
-            session.last_token = max(session.last_token, run.token)
-            if len(started) < slots and run.task in self._profile.tasks:
-                started.append(run)
-            else:
-                session.hand_back(run)
-                returned += 1
+        fresh = [run for run in _runs(record, granted, session, start_by) if run.token > session.last_token]
+        known = [run for run in fresh if run.task in self._profile.tasks]
+        started = known[: max(0, self._offers.free)] if is_open else []
+        returned = known[len(started) :] + [run for run in fresh if run.task not in self._profile.tasks]
         session.took(started, now)
+        session.hand_back(returned)
+        session.last_token = max((run.token for run in fresh), default=session.last_token)
         orders.starts.extend(started)
-        self._offers.took(session.partition, len(started), returned, now)
+        self._offers.took(session.partition, len(started), len(returned), now)
         if self.is_leaving:
-            self.handed_back += returned
+            self.handed_back += len(returned)
 
     def _restart(self, session: Session, orders: Orders) -> None:
         _stop(session.restart(), orders)
@@ -184,31 +181,27 @@ class Exchange:
         )
 
 
+def is_whole(record: Inbox) -> bool:
+    """Whether the columns of its grants have equal length."""
+    it = record.granted
+    if it is None:
+        return True
+    columns = (it.rows, it.tenant, it.executions, it.attempts, it.task, it.queue, it.scheduled_at, it.due_at)
+    return all(len(column) == len(it.payloads) for column in (*columns, it.timeout_ms))
+
+
 def _stop(runs: list[Run], orders: Orders) -> None:
     orders.stops.extend(Stop(run.key, StopReason.LOST) for run in runs)
 
 
-def _runs(record: Inbox, granted: Granted, session: Session, start_by: float) -> Iterable[Run]:
+def _runs(record: Inbox, granted: Granted, session: Session, start_by: float) -> list[Run]:
     """The rows of a record. Token = frame offset x 65,536 + row."""
-    base = record.frame << 16
+    partition, number, base = record.partition, session.number, record.frame << 16
     tenants, tasks, queues = granted.tenants, granted.tasks, granted.queues
-    rows = zip(
-        granted.rows,
-        granted.tenant,
-        granted.executions,
-        granted.attempts,
-        granted.task,
-        granted.queue,
-        granted.scheduled_at,
-        granted.due_at,
-        granted.timeout_ms,
-        granted.payloads,
-        strict=True,
-    )
-    for row, tenant, execution, attempt, task, queue, scheduled_at, due_at, timeout_ms, payload in rows:
-        yield Run(
-            record.partition,
-            session.number,
+    return [
+        Run(
+            partition,
+            number,
             base + row,
             tenants[tenant],
             execution,
@@ -221,3 +214,17 @@ def _runs(record: Inbox, granted: Granted, session: Session, start_by: float) ->
             payload,
             start_by,
         )
+        for row, tenant, execution, attempt, task, queue, scheduled_at, due_at, timeout_ms, payload in zip(
+            granted.rows,
+            granted.tenant,
+            granted.executions,
+            granted.attempts,
+            granted.task,
+            granted.queue,
+            granted.scheduled_at,
+            granted.due_at,
+            granted.timeout_ms,
+            granted.payloads,
+            strict=True,
+        )
+    ]

@@ -19,7 +19,7 @@ from minutebook.errors import DecodeError
 from minutebook.wire import codec
 from minutebook.wire.topics import murmur2
 from minutebook.worker.channel import Channel
-from minutebook.worker.exchange import Exchange, Profile
+from minutebook.worker.exchange import Exchange, Profile, is_whole
 from minutebook.worker.run import Ended, Orders
 from minutebook.worker.watch import EVERY_S, Watch
 
@@ -192,4 +192,7 @@ def _inbox(value: bytes) -> Inbox | None:
     except DecodeError as error:
         log.error("an inbox record cannot be read", reason=str(error))
         return None
-    return record if isinstance(record, Inbox) else None
+    if not isinstance(record, Inbox) or not is_whole(record):
+        log.error("a broken record in the inbox", kind=type(record).__name__)
+        return None
+    return record

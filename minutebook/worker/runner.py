@@ -170,7 +170,7 @@ class Runner:
         self._live[run.key] = live
         live.timer = self._loop.call_later(live.timeout_ms / 1_000, self._interrupt, live, StopReason.TIMEOUT)
         live.future = self._loop.create_task(
-            self._attempt(live, (payload,) if context is None else (payload, context))
+            self._attempt(live, arguments), context=self._context_vars.copy()
         )
 
     async def _attempt(self, live: _Live, arguments: tuple[Any, ...]) -> None:

@@ -61,9 +61,9 @@ class Session:
             self.running.update({run.token: run for run in started})
             self._unshown.append((now, [run.token for run in started]))
 
-    def hand_back(self, run: Run) -> None:
-        """A grant that is not started, or was stopped because the worker leaves."""
-        self._handed_back.append(run)
+    def hand_back(self, runs: list[Run]) -> None:
+        """Grants that are not started."""
+        self._handed_back.extend(runs)
 
     def ended(self, end: Ended) -> bool:
         """An attempt ended; False where its result counts for nobody any more."""

@@ -120,6 +120,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "D21 id decomposed": ({"id": "cafe\u0301"}, "id"),
     "D23 trailing newline": ({"id": "abc\n"}, "id"),
     "id with a slash": ({"id": "a/b"}, "id"),
+    "id that a path drops": ({"id": ".."}, "id"),
     "id with a colon": ({"id": "a:1"}, "id"),
     "D24 depends on itself": ({"id": "a", "depends_on": ["a"]}, "depends_on"),
     "D26 unknown queue": ({"queue": "nowhere"}, "queue"),

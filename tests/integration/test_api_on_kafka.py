@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -240,8 +240,8 @@ async def test_commands_that_wait_share_a_record(kafka: KafkaSettings) -> None:
 
 
 @pytest.fixture
-def unreachable(broker: Address) -> Iterator[KafkaSettings]:
-    yield KafkaSettings(bootstrap_servers="127.0.0.1:1")
+def unreachable() -> KafkaSettings:
+    return KafkaSettings(bootstrap_servers="127.0.0.1:1")
 
 
 async def test_command_is_refused_while_no_broker_answers(unreachable: KafkaSettings) -> None:

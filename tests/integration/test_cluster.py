@@ -133,8 +133,9 @@ def test_second_cluster_on_the_same_folder_is_refused(running: tuple[Cluster, Pa
 
 def test_api_key_and_ports_are_the_same_after_a_restart(broker: Any, tmp_path: Path) -> None:
     addresses = []
+    settings = own_settings(broker, tmp_path, owners=1, workers=0)
     for _ in range(2):
-        with Cluster(own_settings(broker, tmp_path, owners=1, workers=0)) as cluster:
+        with Cluster(settings) as cluster:
             addresses.append((cluster.api_url, cluster.api_key, dict(cluster.health_ports)))
             pids = [one.pid for one in cluster.processes]
         assert not any(map(is_alive, pids))

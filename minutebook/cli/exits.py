@@ -1,0 +1,43 @@
+"""Exit codes, the same for every command, and which error means which."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from minutebook.client.errors import ApiError, DeniedError, NotFoundError, RefusedError, UnavailableError
+from minutebook.errors import MinutebookError, SettingsError
+
+
+class ExitCode(IntEnum):
+    """What a script may rely on."""
+
+    DONE = 0
+    NO = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    REFUSED = 4
+    UNREACHABLE = 5
+    PARTLY_DONE = 6
+    DENIED = 7
+    INTERRUPTED = 130
+
+
+_BY_ERROR: Final[tuple[tuple[type[MinutebookError], ExitCode], ...]] = (
+    (NotFoundError, ExitCode.NOT_FOUND),
+    (DeniedError, ExitCode.DENIED),
+    (RefusedError, ExitCode.REFUSED),
+    (UnavailableError, ExitCode.UNREACHABLE),
+    (SettingsError, ExitCode.USAGE),
+)
+_SERVER_FAULT: Final = 500
+
+
+def exit_code_of(error: MinutebookError) -> ExitCode:
+    """The exit code that `error` ends a command with."""
+    for kind, code in _BY_ERROR:
+        if isinstance(error, kind):
+            return code
+    if isinstance(error, ApiError) and error.problem is not None:
+        return ExitCode.UNREACHABLE if error.problem.status >= _SERVER_FAULT else ExitCode.USAGE
+    return ExitCode.NO

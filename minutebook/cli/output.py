@@ -1,0 +1,83 @@
+"""What commands write: results to stdout, everything else to stderr.
+
+`json` and `jsonl` write JSON and nothing else, in the shape of the API. Tables show control characters escaped, so that
+no text from outside can move the cursor or look like another line.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+class Format(StrEnum):
+    """How results are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+Output = Annotated[
+    Format, typer.Option("--output", "-o", envvar="MINUTEBOOK_OUTPUT", help="How results are written.")
+]
+
+
+def shown(value: object) -> str:
+    """`value` as text that is safe on a terminal; nothing for None."""
+    if value is None:
+        return ""
+    return _UNSAFE.sub(lambda found: found.group().encode("unicode_escape").decode(), str(value))
+
+
+def write_one(item: msgspec.Struct, output: Format, fields: dict[str, Any]) -> None:
+    """One result: as it is, or as a table of `fields`."""
+    if output is not Format.TABLE:
+        _write_json(msgspec.json.encode(item))
+        return
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in fields.items():
+        table.add_row(Text(name, "bold"), Text(shown(value)))
+    _console().print(table)
+
+
+def write_many(
+    items: Iterable[msgspec.Struct], output: Format, columns: Sequence[str], rows: Iterable[Sequence[object]]
+) -> None:
+    """A list of results: `items` as they are, or a table of `rows` under `columns`."""
+    if output is Format.JSON:
+        _write_json(msgspec.json.encode(list(items)))
+    elif output is Format.JSONL:
+        for item in items:
+            _write_json(msgspec.json.encode(item))
+    else:
+        table = Table(*columns, box=None, pad_edge=False)
+        for row in rows:
+            table.add_row(*(Text(shown(value)) for value in row))
+        _console().print(table)
+
+
+def note(text: str) -> None:
+    """A hint or a fault, on stderr."""
+    for line in text.split("\n"):
+        sys.stderr.write(shown(line) + "\n")
+
+
+def _write_json(data: bytes) -> None:
+    sys.stdout.write(data.decode() + "\n")
+
+
+def _console() -> Console:
+    # Off a terminal Rich would fold lines at 80 columns, and a script would read half an id.
+    return Console() if sys.stdout.isatty() else Console(width=10_000)

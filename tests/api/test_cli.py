@@ -1,0 +1,155 @@
+"""The command line against the API: exit codes, and stdout that a script can read."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from api import decisions
+from minutebook.cli import job, main, queue
+from minutebook.client import ClientSettings, SyncClient
+from tests.api.memory import Installation
+
+Run = Callable[..., int]
+RUN_AT = "2030-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def key() -> str:
+    return "key-operator"
+
+
+@pytest.fixture
+def run(world: Installation, key: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+    settings = ClientSettings(url="http://api", api_key=SecretStr(key), retries_max=0)
+    for module in (job, queue):
+        client = partial(SyncClient, settings, transport=httpx.ASGITransport(app=world.app))
+        monkeypatch.setattr(module, "SyncClient", client)
+
+    def running(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["minutebook", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main.run()
+        return int(ended.value.code or 0)
+
+    return running
+
+
+def test_json_output_is_json_alone(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        run("job", "submit", "t", "--id", "a", "--payload", '{"n": 1}', "--run-at", RUN_AT, "-o", "json") == 0
+    )
+    made = capsys.readouterr()
+    assert json.loads(made.out)["payload"] == {"n": 1}
+    assert made.err == ""
+    assert run("job", "show", "a", "-o", "json") == 0
+    assert capsys.readouterr().out == made.out
+
+
+def test_history_is_written_line_by_line(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run("job", "submit", "t", "--id", "a", "--run-at", RUN_AT)
+    assert run("job", "run-now", "a", "--key", "k") == 0
+    capsys.readouterr()
+    assert run("job", "history", "a", "-o", "jsonl") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["status"] for line in lines] == ["scheduled", "scheduled"]
+    assert run("job", "history", "a", "-o", "json") == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+def test_table_shows_the_job(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("job", "submit", "t", "--cron", "0 7 * * *", "--zone", "Europe/Berlin", "--timeout", "2m") == 0
+    out = capsys.readouterr().out
+    assert "0 7 * * * (Europe/Berlin)" in out
+    assert "PT2M" in out
+
+
+def test_cancelled_job_is_told(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run("job", "submit", "t", "--id", "a", "--run-at", RUN_AT)
+    capsys.readouterr()
+    assert run("job", "cancel", "a", "--yes", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "cancelled"
+
+
+def test_queue_is_created_for_named_tenants(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("queue", "create", "mail", "--tenant", "acme", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "name": "mail",
+        "version": 1,
+        "open": False,
+        "tenants": ["acme"],
+    }
+    assert run("job", "submit", "t", "--queue", "mail") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("job", "show", "nothing"), 3),
+        (("job", "history", "nothing"), 3),
+        (("job", "cancel", "nothing", "--yes"), 3),
+        (("job", "run-now", "nothing"), 3),
+        (("job", "submit", "a b"), 4),
+        (("job", "submit", "t", "--queue", "nowhere"), 4),
+        (("job", "submit", "t", "--cron", "x"), 4),
+        (("job", "submit", "t", "--payload", "{"), 2),
+        (("job", "submit", "t", "--payload", "@/nothing"), 2),
+        (("job", "submit", "t", "--delay", "soon"), 2),
+        (("job", "submit"), 2),
+        (("job", "submit", "t", "--nothing"), 2),
+        (("job", "cancel", "a"), 2),
+        (("nothing",), 2),
+    ],
+)
+def test_exit_code_tells_what_became_of_it(
+    arguments: tuple[str, ...], code: int, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments) == code
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert written.err
+
+
+@pytest.mark.parametrize("key", ["key-viewer", "nothing"])
+def test_denied_is_a_code_of_its_own(run: Run) -> None:
+    assert run("job", "submit", "t") == 7
+
+
+def test_unready_api_is_safe_to_repeat(run: Run, world: Installation) -> None:
+    world.ready.reason = "not yet"
+    assert run("job", "show", "a") == 5
+
+
+def test_undecided_command_is_partly_done(
+    run: Run, world: Installation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "_WAIT_S", 0)
+    world.log.is_held = True
+    assert run("job", "submit", "t", "-o", "json") == 6
+    written = capsys.readouterr()
+    assert json.loads(written.out)["outcome"] is None
+    assert "durable" in written.err
+
+
+def test_text_from_outside_cannot_move_the_cursor(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("job", "show", "\x1b[2J\u202eabc") == 3
+    payload = json.dumps("\x9b31m\u202e", ensure_ascii=False)
+    assert run("job", "submit", "t", "--payload", payload) == 0
+    written = capsys.readouterr()
+    assert not set("\x1b\x9b\u202e") & set(written.out + written.err)
+
+
+def test_missing_extra_breaks_its_own_noun_alone(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "minutebook.cli.worker", None)
+    assert run("version") == 0
+    assert run("--help") == 0
+    assert run("worker", "run", "a:b") == 2
+    assert "minutebook[worker]" in capsys.readouterr().err
