@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ from fastapi import Request, Response
 
 from api.positions import Token, decode_token, encode_token
 from api.problems import Refused
+from api.sender import Keyed
 from api.services import Services
 from minutebook.client.models import Command as CommandBody
 from minutebook.client.models import FieldError
@@ -67,28 +69,44 @@ def subject_of(command: Command) -> tuple[str, str]:
     return ("", command.name) if isinstance(command, DeclareQueue) else (command.tenant, command.job_id)
 
 
-async def decide(services: Services, partition: int, key: str, command: Command, wait_s: float) -> Decision:
-    """Make `command` durable and wait for its answer. Raises Refused where it did not become durable."""
-    tenant, subject = subject_of(command)
+async def decide(services: Services, partition: int, keyed: Keyed, wait_s: float) -> Decision:
+    """Make a command durable and wait for its answer. Raises Refused where it did not become durable."""
+    (decision,) = await decide_all(services, partition, [keyed], wait_s)
+    return decision
+
+
+async def decide_all(
+    services: Services, partition: int, commands: Sequence[Keyed], wait_s: float
+) -> list[Decision]:
+    """The same for commands of one partition, which are answered together."""
     view = services.view
     part = view.parts[partition]
-    row = part.command(tenant, command.command_id, subject)
-    if row is not None:
-        return Decision(command.command_id, subject, partition, -1, row)
-    answered = view.expect(partition, tenant, command.command_id, subject)
-    try:
-        offset = await services.commands.send(partition, key, command)
-        if wait_s:
-            async with asyncio.timeout(wait_s):
-                await answered
-    except TimeoutError:
-        pass
-    finally:
-        answered.cancel()
-    row = part.command(tenant, command.command_id, subject)
-    if row is None:
-        services.undecided.add(tenant, command.command_id, subject)
-    return Decision(command.command_id, subject, partition, offset, row)
+    subjects = [(*subject_of(keyed.command), keyed.command.command_id) for keyed in commands]
+    # A repeat of an answered command gets no second answer.
+    unanswered = [
+        (keyed, subject)
+        for keyed, subject in zip(commands, subjects, strict=True)
+        if part.command(subject[0], subject[2], subject[1]) is None
+    ]
+    offset = -1
+    if unanswered:
+        answered = view.expect(partition, [subject for _, subject in unanswered])
+        try:
+            offset = await services.commands.send(partition, [keyed for keyed, _ in unanswered])
+            if wait_s:
+                async with asyncio.timeout(wait_s):
+                    await answered
+        except TimeoutError:
+            pass
+        finally:
+            answered.cancel()
+    decisions = []
+    for tenant, subject, command_id in subjects:
+        row = part.command(tenant, command_id, subject)
+        if row is None:
+            services.undecided.add(tenant, command_id, subject)
+        decisions.append(Decision(command_id, subject, partition, offset, row))
+    return decisions
 
 
 def refusal_of(row: CommandRow) -> Refused:

@@ -13,6 +13,7 @@ from api.problems import Refused
 from api.routes import health
 from api.services import Services
 from minutebook.client.mint import mint_id
+from minutebook.log.checkpoint import Copy, write_manifest
 
 
 class PartitionPosition(msgspec.Struct):
@@ -52,14 +53,16 @@ def create_inside_app(services: Services, registry: CollectorRegistry) -> FastAP
 
 def checkpoint(services: Services, folder: Path) -> CheckpointMade:
     """Copy the view into `folder`, which must not exist: positions and rows of one moment, as nothing runs between."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True)
+    rows = folder / "rows"
     view = services.view
     view.commit_all()
-    view.rows.checkpoint(str(folder))
-    return CheckpointMade(
-        str(folder),
-        [
-            PartitionPosition(part.partition, part.cursor.position, part.cursor.head.hex())
-            for part in view.parts
-        ],
+    view.rows.checkpoint(str(rows))
+    made = [
+        PartitionPosition(part.partition, part.cursor.position, part.cursor.head.hex()) for part in view.parts
+    ]
+    copies = (
+        Copy(partition=one.partition, position=one.position, head=one.head, path=str(rows)) for one in made
     )
+    write_manifest(folder, copies)
+    return CheckpointMade(str(folder), made)

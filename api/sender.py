@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 import structlog
@@ -28,18 +29,29 @@ _OVERHEAD_BYTES: Final = 1_024
 _log = structlog.get_logger()
 
 
+class Keyed(NamedTuple):
+    """A command and the key of its record."""
+
+    key: str
+    command: Command
+
+
 class CommandLog(Protocol):
     """Where commands go."""
 
-    async def send(self, partition: int, key: str, command: Command) -> int:
-        """Make a command durable; the offset of its record. Raises Refused: overloaded, not-durable."""
+    async def send(self, partition: int, commands: Sequence[Keyed]) -> int:
+        """Make commands of one partition durable; the offset of the last record that holds any of them.
+
+        Raises Refused: overloaded (none was sent), not-durable (any may have been).
+        """
         ...
 
 
 class _Waiting(NamedTuple):
-    key: str
-    command: Command
+    keyed: Keyed
     bytes: int
+    is_last: bool
+    """Of those that were given together; `sent` is theirs in common."""
     sent: asyncio.Future[int]
 
 
@@ -51,33 +63,38 @@ class KafkaCommandLog:
         self._topic = kafka.topic(topics.COMMANDS)
         self._timeout_s = timeout_s
         self._producer: AIOKafkaProducer | None = None
+        self._connecting = asyncio.Lock()
         self._lanes: list[deque[_Waiting]] = [deque() for _ in range(partitions)]
         self._sending: dict[int, asyncio.Task[None]] = {}
 
     async def _connected(self) -> AIOKafkaProducer:
-        if self._producer is None:
-            fresh = producer(self._kafka, linger_ms=0)
-            try:
-                await fresh.start()
-            except BaseException:
-                await fresh.stop()
-                raise
-            self._producer = fresh
-        return self._producer
+        async with self._connecting:
+            if self._producer is None:
+                fresh = producer(self._kafka, linger_ms=0)
+                try:
+                    await fresh.start()
+                except BaseException:
+                    await fresh.stop()
+                    raise
+                self._producer = fresh
+            return self._producer
 
     async def stop(self) -> None:
         """Send what waits, and disconnect."""
         await asyncio.gather(*self._sending.values(), return_exceptions=True)
         await self._renew()
 
-    async def send(self, partition: int, key: str, command: Command) -> int:
-        """See `CommandLog.send`. A command refused while it still waited is never sent."""
+    async def send(self, partition: int, commands: Sequence[Keyed]) -> int:
+        """See `CommandLog.send`. Commands refused while they still waited are never sent."""
         lane = self._lanes[partition]
-        if len(lane) >= _WAITING_MAX:
+        if len(lane) + len(commands) > _WAITING_MAX:
             raise Refused("overloaded")
-        size = _OVERHEAD_BYTES + (len(command.payload) if isinstance(command, SubmitJob) else 0)
         sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        lane.append(_Waiting(key, command, size, sent))
+        last = len(commands) - 1
+        lane.extend(
+            _Waiting(keyed, _size(keyed.command), number == last, sent)
+            for number, keyed in enumerate(commands)
+        )
         if partition not in self._sending:
             self._sending[partition] = asyncio.create_task(self._empty(partition))
         try:
@@ -111,8 +128,8 @@ class KafkaCommandLog:
 
     async def _append(self, partition: int, packed: list[_Waiting]) -> int:
         connected = await self._connected()
-        first = packed[0]
-        record = first.command if len(packed) == 1 else CommandBatch([item.command for item in packed])
+        first = packed[0].keyed
+        record = first.command if len(packed) == 1 else CommandBatch([item.keyed.command for item in packed])
         future = await connected.send(
             self._topic, value=encode(record), key=first.key.encode(), partition=partition
         )
@@ -142,10 +159,16 @@ def _packed(lane: deque[_Waiting]) -> list[_Waiting]:
 
 
 def _settle(packed: list[_Waiting], outcome: int | Refused) -> None:
+    """Tell those who wait; whose commands went into several records hears of the last one, or of the first fault."""
     for item in packed:
         if item.sent.done():
             continue
-        if isinstance(outcome, int):
-            item.sent.set_result(outcome)
-        else:
+        if isinstance(outcome, Refused):
             item.sent.set_exception(outcome)
+        elif item.is_last:
+            item.sent.set_result(outcome)
+
+
+def _size(command: Command) -> int:
+    """Bytes that `command` takes in a record, at most."""
+    return _OVERHEAD_BYTES + (len(command.payload) if isinstance(command, SubmitJob) else 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,12 +33,17 @@ _log = structlog.get_logger()
 
 
 class QuietServer(uvicorn.Server):
-    """A second server in the process: signals are the first one's."""
+    """A server that leaves signals alone: uvicorn raises them anew when it ends, before anybody else can."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Take no signal."""
         yield
+
+    def leave(self) -> None:
+        """End in order; asked twice, at once."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 async def serve(settings: ProcessSettings) -> None:
@@ -49,9 +55,11 @@ async def serve(settings: ProcessSettings) -> None:
     follower = Follower(view, settings.kafka, clock)
     commands = KafkaCommandLog(settings.kafka, settings.topics.partitions, settings.api.append_timeout_s)
     services = Services(settings.api, clock, keyring, view, commands, follower)
-    public = uvicorn.Server(server_config(create_app(services), settings.api.host, settings.api.port))
+    public = QuietServer(server_config(create_app(services), settings.api.host, settings.api.port))
     inside_app = create_inside_app(services, registry_of(follower, view))
     inside = QuietServer(server_config(inside_app, _LOOPBACK, settings.api.health_port))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, public.leave)
     try:
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(follower.run())

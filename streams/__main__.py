@@ -33,6 +33,7 @@ async def _serve(kafka: KafkaSettings, settings: StreamsSettings) -> None:
         loop.add_signal_handler(number, stopping.set)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
     await app.start()
     log.info("started", group=settings.group, instance=settings.instance_id, health_port=settings.health_port)
     ends = [asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(app.wait_until_stopped())]

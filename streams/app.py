@@ -22,6 +22,7 @@ from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
 from streams import health
+from streams.driver import InputConsumer
 from streams.host import Host, leave
 from streams.owner import Bounds, Process
 from streams.settings import StreamsSettings
@@ -32,7 +33,7 @@ log = structlog.get_logger()
 
 def make_faust(kafka: KafkaSettings, settings: StreamsSettings) -> Any:
     """The Faust app, without agents."""
-    return faust.App(
+    app = faust.App(
         settings.group,
         broker=[f"aiokafka://{address}" for address in kafka.bootstrap_servers.split(",")],
         broker_credentials=_credentials(kafka),
@@ -50,6 +51,8 @@ def make_faust(kafka: KafkaSettings, settings: StreamsSettings) -> Any:
         stream_buffer_maxsize=256,
         stream_wait_empty=False,
     )
+    app.transport.Consumer = InputConsumer  # type: ignore[misc]  # Faust's documented way to replace it
+    return app
 
 
 def _credentials(kafka: KafkaSettings) -> Any:

@@ -36,7 +36,8 @@ from streams.sessions import Sessions
 from streams.window import Window
 
 DUE_MS: Final = 10
-INPUTS_MS: Final = 8
+INPUTS_MS: Final = {topics.REPORTS: 25, topics.MAIL: 5, topics.COMMANDS: 10}
+"""Results come first: they free slots, and many in one frame cost less than one a frame."""
 REMEMBERED_DAYS: Final = 8
 DUE_ROWS_MAX: Final = 4_000
 GRANT_ROWS_MAX: Final = 8_000
@@ -50,6 +51,10 @@ class Redo(Exception):
     def __init__(self, topic: str, offset: int) -> None:
         super().__init__(f"{topic} {offset}")
         self.place = (topic, offset)
+
+
+_Row = tuple[str, str, int, Session]
+"""(tenant, execution id, attempt, session) of a grant."""
 
 
 class Taken(NamedTuple):
@@ -145,8 +150,7 @@ class Cycle:
             draft.slices.append(Slice("", -1, key, len(draft.events)))
 
     def _one_due(self, draft: Draft, key: bytes, rows: list[Due]) -> None:
-        place = ("", int.from_bytes(key, "big"))
-        if place in self.poisoned:
+        if self.poisoned and _due_place(key) in self.poisoned:
             return
         try:
             found, skipped = due_of(self._book, key, draft.now)
@@ -154,8 +158,8 @@ class Cycle:
                 draft.add(skipped)
         except Exception as error:
             log.exception("a due row cannot be decided", partition=self._partition, key=key.hex())
-            raise Redo(*place) from error
-        rows.extend(found)
+            raise Redo(*_due_place(key)) from error
+        rows += found
 
     def _record_due(self, draft: Draft, rows: list[Due]) -> None:
         """Granted where nothing waits before it and somebody offers, else queued."""
@@ -174,7 +178,7 @@ class Cycle:
             if session is None or payload_bytes > GRANT_PAYLOAD_BYTES_MAX:
                 queued.append(row)
                 continue
-            takers.take(row.queue, row.task, session)
+            takers.take(row.queue, row.task)
             payload_bytes += row.payload_bytes
             granted.append(row)
             sessions.append(session)
@@ -201,7 +205,7 @@ class Cycle:
         feed = self._feeds[topic]
         if not feed.waiting:
             return
-        until = self._monotonic() + INPUTS_MS / 1000
+        until = self._monotonic() + INPUTS_MS[topic] / 1000
         before = len(draft.events)
         record: RawRecord | None = None
         while feed.waiting and not draft.is_full():
@@ -309,42 +313,34 @@ class Cycle:
         takers = Takers(self.sessions, draft.now)
         if not takers:
             return
-        rows: list[tuple[str, str, int, Session]] = []
+        rows: list[_Row] = []
         payload_bytes = 0
         for queue, lanes in self.lanes.by_queue.items():
             plan = Plan(queue, lanes.values(), takers, self._last_tenant[queue])
-            for key, session in plan.grants():
-                taken.queued.append(key)
-                row = self._granted_row(key, session)
-                if row is not None:
-                    rows.append(row[0])
-                    payload_bytes += row[1]
+            for grant in plan.grants():
+                taken.queued.append(grant.row)
+                key = grant.tenant.encode() + b"\0" + grant.execution
+                execution = self._book.executions.get(key)
+                if execution is None or execution.status != "queued":
+                    continue
+                spec = self._book.specs.get(keys.spec_row(key[: key.rindex(b":")], execution.version))
+                payload_bytes += 0 if spec is None else len(spec.payload)
+                rows.append((grant.tenant, grant.execution.decode(), execution.attempt, grant.session))
                 if len(rows) >= GRANT_ROWS_MAX or payload_bytes > GRANT_PAYLOAD_BYTES_MAX:
                     break
             self._last_tenant[queue] = plan.last_tenant
         if rows:
             self._record_grants(draft, rows)
 
-    def _granted_row(self, key: bytes, session: Session) -> tuple[tuple[str, str, int, Session], int] | None:
-        """One grant and its payload's size; None where this cycle has already taken the execution away."""
-        lane, name = keys.queued_parts(key)
-        row = keys.execution_row(lane.tenant, name)
-        execution = self._book.executions.get(row)
-        if execution is None or execution.status != "queued":
-            return None
-        spec = self._book.specs.get(keys.spec_row(keys.job_of_execution(row), execution.version))
-        size = 0 if spec is None else len(spec.payload)
-        return (lane.tenant, name, execution.attempt, session), size
-
-    def _record_grants(self, draft: Draft, rows: list[tuple[str, str, int, Session]]) -> None:
+    def _record_grants(self, draft: Draft, rows: list[_Row]) -> None:
         self._start_sessions(draft, [session for _, _, _, session in rows])
         tenants, sessions = Names(), Names()
         draft.add(
             facts.ExecutionsGranted(
-                tenant=tenants.column(tenant for tenant, _, _, _ in rows),
+                tenant=tenants.column([tenant for tenant, _, _, _ in rows]),
                 executions=[name for _, name, _, _ in rows],
                 attempts=[attempt for _, _, attempt, _ in rows],
-                session=sessions.column(session.name for _, _, _, session in rows),
+                session=sessions.column([session.name for _, _, _, session in rows]),
                 tenants=tenants.texts,
                 sessions=sessions.texts,
                 permits=[],
@@ -386,6 +382,10 @@ class Cycle:
     def replies(self) -> list[Inbox]:
         """Inbox records that answer reports of this cycle; they are not sent again after a crash."""
         return self.reports.replies()
+
+
+def _due_place(key: bytes) -> tuple[str, int]:
+    return "", int.from_bytes(key, "big")
 
 
 def _key(command: Command) -> str:

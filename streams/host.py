@@ -12,9 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import structlog
 
 from minutebook.errors import ClockError, LogError, OwnershipLostError
+from minutebook.log.checkpoint import Copy, write_manifest
 from minutebook.log.port import RawRecord
 from minutebook.wire import topics
 from streams.owner import Owner, Process
@@ -104,9 +106,12 @@ class Host:
 
     def checkpoint(self, folder: Path) -> list[dict[str, object]]:
         """Copies of every serving owner's committed state."""
+        folder = folder.absolute()
         folder.mkdir(parents=True)
         serving = [owner for owner in self._owners.values() if owner.state == "serving"]
-        return [owner.checkpoint(folder / f"partition-{owner.partition}") for owner in serving]
+        made = [owner.checkpoint(folder / f"partition-{owner.partition}") for owner in serving]
+        write_manifest(folder, msgspec.convert(made, list[Copy]))
+        return made
 
     def status(self) -> dict[str, Any]:
         """For `/readyz`: ready when every assigned partition is served and the clock is right."""

@@ -11,13 +11,14 @@ from msgspec import Raw
 
 from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept, check_distinct, read_body, read_object
-from api.decisions import Decision, decide, json_response, preference_of, refusal_of
+from api.decisions import Decision, decide_all, json_response, preference_of, refusal_of
 from api.described import BODY, PREFER, REQUIRED_KEY, described
 from api.guard import trace_id_of
 from api.parameters import idempotency_key_of, query_of, traceparent_of
 from api.positions import Token
 from api.problems import Refused, problem_of, refused_field
 from api.routes.jobs import submit_command
+from api.sender import Keyed
 from api.services import services_of
 from api.submission import read_submission
 from minutebook.client.models import BatchItem, BatchRequest, BatchResult
@@ -54,23 +55,33 @@ async def create_jobs(request: Request, caller: Writing) -> Response:
         )
     items = _items(await read_body(request, services.settings.body_timeout_s))
     view, now, traceparent = services.view, services.clock.now(), traceparent_of(request)
-    wait_s = preference_of(request).wait_s
-
-    async def create(number: int, item: Raw) -> Decision | Refused:
+    results: list[Decision | Refused | None] = [None] * len(items)
+    by_partition: dict[int, list[tuple[int, Keyed]]] = {}
+    for number, item in enumerate(items):
         try:
             submission = read_submission(item, now, lambda queue: view.may_use(caller.tenant, queue))
-            command = submit_command(services, caller, submission, f"{key}/{number}", traceparent)
-            partition = view.partition_of_job(caller.tenant, command.job_id)
-            decision = await decide(
-                services, partition, job_key(caller.tenant, command.job_id), command, wait_s
-            )
         except Refused as refused:
-            return refused
-        return decision
+            results[number] = refused
+            continue
+        command = submit_command(services, caller, submission, f"{key}/{number}", traceparent)
+        partition = view.partition_of_job(caller.tenant, command.job_id)
+        keyed = Keyed(job_key(caller.tenant, command.job_id), command)
+        by_partition.setdefault(partition, []).append((number, keyed))
+    wait_s = preference_of(request).wait_s
 
-    results = await asyncio.gather(*(create(number, item) for number, item in enumerate(items)))
+    async def decide_share(partition: int, share: list[tuple[int, Keyed]]) -> None:
+        try:
+            decisions = await decide_all(services, partition, [keyed for _, keyed in share], wait_s)
+        except Refused as refused:
+            for number, _ in share:
+                results[number] = refused
+            return
+        for (number, _), decision in zip(share, decisions, strict=True):
+            results[number] = decision
+
+    await asyncio.gather(*(decide_share(*share) for share in by_partition.items()))
     trace_id = trace_id_of(request)
-    body = BatchResult([_result(result, trace_id) for result in results])
+    body = BatchResult([_result(result, trace_id) for result in results if result is not None])
     return json_response(body, 200, token=_token(results))
 
 

@@ -21,6 +21,7 @@ from api.decisions import (
 from api.described import AFTER, BODY, IDEMPOTENCY_KEY, PREFER, WRITE, described
 from api.parameters import idempotency_key_of, query_of, traceparent_of
 from api.problems import Refused
+from api.sender import Keyed
 from api.services import Services, services_of
 from api.submission import Submission, read_submission
 from minutebook.client.mint import mint_id
@@ -89,9 +90,8 @@ async def create_job(request: Request, caller: Writing) -> Response:
     submission = read_submission(body, services.clock.now(), lambda queue: view.may_use(caller.tenant, queue))
     command = submit_command(services, caller, submission, key, traceparent_of(request))
     partition = view.partition_of_job(caller.tenant, command.job_id)
-    decision = await decide(
-        services, partition, job_key(caller.tenant, command.job_id), command, preference_of(request).wait_s
-    )
+    keyed = Keyed(job_key(caller.tenant, command.job_id), command)
+    decision = await decide(services, partition, keyed, preference_of(request).wait_s)
     if decision.row is None:
         return accepted_later(decision)
     if not decision.row.is_accepted:
@@ -193,8 +193,8 @@ async def run_job(request: Request, caller: Writing, job_id: str) -> Response:
 async def _decide_for_job(request: Request, services: Services, command: CancelJob | RunJobNow) -> Decision:
     """Raises Refused where the owner refuses."""
     partition = services.view.partition_of_job(command.tenant, command.job_id)
-    key = job_key(command.tenant, command.job_id)
-    decision = await decide(services, partition, key, command, preference_of(request).wait_s)
+    keyed = Keyed(job_key(command.tenant, command.job_id), command)
+    decision = await decide(services, partition, keyed, preference_of(request).wait_s)
     if decision.row is not None and not decision.row.is_accepted:
         raise refusal_of(decision.row)
     return decision

@@ -13,6 +13,7 @@ from api.described import BODY, PREFER, WRITE, described
 from api.parameters import query_of
 from api.positions import Token
 from api.problems import Refused
+from api.sender import Keyed
 from api.services import services_of
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, FieldError, Queue, QueueRequest
@@ -53,7 +54,7 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
     view = services.view
     home = view.partition_of_queue(wanted.name)
     wait_s = preference_of(request).wait_s
-    decision = await decide(services, home, queue_key(wanted.name), command, wait_s)
+    decision = await decide(services, home, Keyed(queue_key(wanted.name), command), wait_s)
     if decision.row is None:
         return accepted_later(decision)
     if not decision.row.is_accepted:

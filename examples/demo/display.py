@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
 from examples.demo.witness import Sighting
 from minutebook.embedded.cluster import Running
 
 _LINE_EVERY_S: Final = 5.0
-_NEWS_KEPT: Final = 6
 
 
 @dataclass(slots=True)
@@ -51,12 +49,11 @@ class Tally:
 
 
 class Display:
-    """Shows the tally, the processes and the last news; what is no terminal gets plain lines."""
+    """Shows the tally and the processes; what is no terminal gets plain lines."""
 
     def __init__(self, console: Console) -> None:
         self.tally = Tally()
         self._console = console
-        self._news: list[str] = []
         self._last_line_s = -_LINE_EVERY_S
         self._live = (
             Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
@@ -74,17 +71,13 @@ class Display:
             self._live.stop()
 
     def say(self, text: str) -> None:
-        """One piece of news."""
-        self._news = [*self._news, text][-_NEWS_KEPT:]
-        if self._live is None:
-            self._console.print(text, highlight=False)
+        """One piece of news; it stays above the table."""
+        self._console.print(text, highlight=False)
 
     def show(self, elapsed_s: float, processes: Sequence[Running]) -> None:
         """Show where things stand, `elapsed_s` seconds after the first submission."""
         if self._live is not None:
-            self._live.update(
-                Group(self._table(elapsed_s, processes), Text("\n".join(self._news))), refresh=True
-            )
+            self._live.update(self._table(elapsed_s, processes), refresh=True)
         elif elapsed_s - self._last_line_s >= _LINE_EVERY_S:
             self._last_line_s = elapsed_s
             self._console.print(self._line(elapsed_s), highlight=False)

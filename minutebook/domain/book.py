@@ -97,26 +97,24 @@ class Family(Generic[T]):
             if row is not None:
                 yield key, row
 
-    def encoded(self) -> dict[bytes, bytes | None]:
-        """What is pending, as stored."""
+    def settle(self) -> dict[bytes, bytes | None]:
+        """What was pending, as it must be stored at once; it is cached from here on."""
+        pending, self.pending = self.pending, {}
         if self._is_plain:
-            return self.pending  # type: ignore[return-value]  # T is bytes
-        return {key: None if row is None else _encode(row) for key, row in self.pending.items()}
-
-    def settle(self) -> None:
-        """Pending rows are in the store now."""
-        if self._is_plain:
-            self.pending = {}
-            return
+            return pending  # type: ignore[return-value]  # T is bytes
+        stored: dict[bytes, bytes | None] = {}
         young, old = self._young, self._old
-        for key, row in self.pending.items():
+        for key, row in pending.items():
             if row is not None:
                 young[key] = row
+                stored[key] = _encode(row)
             else:
+                stored[key] = None
                 young.pop(key, None)
-                old.pop(key, None)
-        self.pending = {}
+                if old:
+                    old.pop(key, None)
         self._bound_cache()
+        return stored
 
     def discard(self) -> None:
         """Forget what is pending."""
@@ -196,11 +194,8 @@ class Book:
 
     def commit(self) -> None:
         """Everything pending goes to the store in one batch."""
-        pending = {name: family.encoded() for name, family in self._families.items() if family.pending}
+        pending = {name: family.settle() for name, family in self._families.items() if family.pending}
         self.rows.write(pending, self._ranges)
-        for family in self._families.values():
-            if family.pending:
-                family.settle()
         self._ranges = []
         self._committed = self.cursor
 

@@ -6,7 +6,7 @@ beyond 100 are skipped on record, as ranges with their count. A job that fires o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from minutebook import ids
@@ -152,8 +152,10 @@ class Names:
             self.texts.append(text)
         return found
 
-    def column(self, texts: Iterable[str]) -> list[int]:
-        """Numbers of `texts`."""
+    def column(self, texts: Sequence[str]) -> list[int]:
+        """Numbers of `texts`. Often they are all the same."""
+        if not self.texts and texts and texts.count(texts[0]) == len(texts):
+            return [self.number(texts[0])] * len(texts)
         number = self.number
         return [number(text) for text in texts]
 

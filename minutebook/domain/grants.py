@@ -57,16 +57,28 @@ class Takers:
                 heapq.heapreplace(heap, (-left, name, session))
         return None
 
-    def take(self, queue: str, task: str, session: Session) -> None:
-        """One slot of `session`, which `best` just named, is spoken for."""
-        session.planned += 1
+    def take(self, queue: str, task: str) -> Session:
+        """The session that `best` just named; one slot of it is spoken for now."""
         heap = self._heaps[(queue, task)]
-        heapq.heapreplace(heap, (-session.free_for(queue), session.name, session))
+        _, name, session = heap[0]
+        session.planned += 1
+        heapq.heapreplace(heap, (-session.free_for(queue), name, session))
+        return session
+
+
+class Grant(NamedTuple):
+    """One queued execution for one session: its row in the queued set, whose it is, its id in bytes."""
+
+    row: bytes
+    tenant: str
+    execution: bytes
+    session: Session
 
 
 class _Source(NamedTuple):
     task: str
     head: Head
+    prefix: bytes
     prefix_bytes: int
 
 
@@ -81,11 +93,12 @@ class Plan:
         self.last_tenant = last_tenant
         self._by_priority: dict[int, dict[str, list[_Source]]] = {}
         for lane, head in lanes:
-            source = _Source(lane.task, head, len(lane.prefix()))
+            prefix = lane.prefix()
+            source = _Source(lane.task, head, prefix, len(prefix))
             self._by_priority.setdefault(lane.priority, {}).setdefault(lane.tenant, []).append(source)
 
-    def grants(self) -> Iterator[tuple[bytes, Session]]:
-        """(row of the queued set, session), popped from its lane as it is given out."""
+    def grants(self) -> Iterator[Grant]:
+        """Grants one by one, each popped from its lane as it is given out."""
         for priority in sorted(self._by_priority, reverse=True):
             tenants = self._by_priority[priority]
             names = sorted(tenants)
@@ -94,27 +107,26 @@ class Plan:
             while turn:
                 still: list[str] = []
                 for tenant in turn:
-                    grant = self._one(tenants[tenant])
+                    grant = self._one(tenant, tenants[tenant])
                     if grant is not None:
                         self.last_tenant = tenant
                         still.append(tenant)
                         yield grant
                 turn = still
 
-    def _one(self, sources: list[_Source]) -> tuple[bytes, Session] | None:
+    def _one(self, tenant: str, sources: list[_Source]) -> Grant | None:
         """The earliest row of a tenant that somebody can take."""
-        best: tuple[bytes, bytes, _Source, Session] | None = None
+        best: _Source | None = None
+        best_tail = b""
         for source in sources:
             key = source.head.head()
-            session = None if key is None else self._takers.best(self._queue, source.task)
-            if key is None or session is None:
+            if key is None or self._takers.best(self._queue, source.task) is None:
                 continue
             tail = key[source.prefix_bytes :]
-            if best is None or tail < best[0]:
-                best = (tail, key, source, session)
+            if best is None or tail < best_tail:
+                best, best_tail = source, tail
         if best is None:
             return None
-        _, key, source, session = best
-        source.head.pop()
-        self._takers.take(self._queue, source.task, session)
-        return key, session
+        best.head.pop()
+        session = self._takers.take(self._queue, best.task)
+        return Grant(best.prefix + best_tail, tenant, best_tail[8:], session)

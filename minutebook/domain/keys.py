@@ -61,8 +61,8 @@ def spec_row(job: bytes, version: int) -> bytes:
 
 def names(row: bytes) -> tuple[str, str]:
     """(tenant, job id) or (tenant, execution id) in a row's key."""
-    tenant, _, rest = row.partition(b"\0")
-    return tenant.decode(), rest.decode()
+    tenant, _, rest = row.decode().partition("\0")
+    return tenant, rest
 
 
 def index_row(at: int, kind: int, row: bytes) -> bytes:

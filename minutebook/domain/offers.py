@@ -56,7 +56,8 @@ class Session:
 
     def free_for(self, queue: str) -> int:
         """Free slots for one of its queues, under the cap that it set for that queue."""
-        free, cap = self.free(), self.queues[queue]
+        free = self.offer - len(self.above) - self.planned
+        cap = self.queues[queue]
         if cap is None:
             return free
         return min(free, cap - sum(1 for name in self.capped.values() if name == queue) - self.planned)

@@ -66,38 +66,37 @@ class _Grant(NamedTuple):
     spec: Spec
 
 
-def _grant(book: Book, tenant: str, name: str, token: int) -> _Grant | None:
-    """What a worker must know of a grant; None where that token runs no more."""
-    key = keys.execution_row(tenant, name)
-    execution = book.executions.get(key)
-    if execution is None or execution.token != token:
-        return None
-    spec = book.specs.get(keys.spec_row(keys.job_of_execution(key), execution.version))
-    if spec is None:
-        raise BrokenFrameError(f"version {execution.version} of {key!r} is not there")
-    return _Grant(tenant, name, execution, spec)
+def _same(texts: list[str]) -> tuple[list[str], list[int]]:
+    """Dictionary and column of `texts`."""
+    names = Names()
+    column = names.column(texts)
+    return names.texts, column
 
 
 def granted(grants: list[_Grant]) -> Granted:
     """Grants to one session, tokens rising, as columns."""
-    tenants, queues, tasks = Names(), Names(), Names()
-    traces = [grant.spec.traceparent for grant in grants]
+    specs = [grant.spec for grant in grants]
+    executions = [grant.execution for grant in grants]
+    traces = [spec.traceparent for spec in specs]
+    tenants, tenant = _same([grant.tenant for grant in grants])
+    queues, queue = _same([spec.queue for spec in specs])
+    tasks, task = _same([spec.task for spec in specs])
     return Granted(
-        tenant=tenants.column([grant.tenant for grant in grants]),
-        queue=queues.column([grant.spec.queue for grant in grants]),
-        task=tasks.column([grant.spec.task for grant in grants]),
-        rows=[grant.execution.token & 0xFFFF for grant in grants],
+        tenants=tenants,
+        queues=queues,
+        tasks=tasks,
+        rows=[execution.token & 0xFFFF for execution in executions],
+        tenant=tenant,
+        queue=queue,
+        task=task,
         executions=[grant.name for grant in grants],
-        attempts=[grant.execution.attempt for grant in grants],
-        versions=[grant.execution.version for grant in grants],
-        scheduled_at=[grant.execution.scheduled_at for grant in grants],
-        due_at=[grant.execution.due_at for grant in grants],
-        timeout_ms=[grant.spec.timeout_ms for grant in grants],
-        payloads=[grant.spec.payload for grant in grants],
+        attempts=[execution.attempt for execution in executions],
+        versions=[execution.version for execution in executions],
+        scheduled_at=[execution.scheduled_at for execution in executions],
+        due_at=[execution.due_at for execution in executions],
+        timeout_ms=[spec.timeout_ms for spec in specs],
+        payloads=[spec.payload for spec in specs],
         traceparents=traces if any(traces) else [],
-        tenants=tenants.texts,
-        queues=queues.texts,
-        tasks=tasks.texts,
     )
 
 
@@ -117,10 +116,21 @@ def _split(grants: list[_Grant]) -> Iterable[list[_Grant]]:
 
 
 def _collect(book: Book, event: Any, token: int, by_session: dict[str, list[_Grant]]) -> None:
-    for number, name in enumerate(event.executions):
-        grant = _grant(book, event.tenants[event.tenant[number]], name, token + number)
-        if grant is not None:
-            by_session[event.sessions[event.session[number]]].append(grant)
+    """What workers must know of the grants in one event; nothing of those whose token runs no more."""
+    executions, specs = book.executions.get, book.specs.get
+    tenants = [(tenant, tenant.encode() + b"\0") for tenant in event.tenants]
+    lists = [by_session[session] for session in event.sessions]
+    rows = zip(event.tenant, event.executions, event.session, strict=True)
+    for place, (number, name, session) in enumerate(rows, token):
+        tenant, prefix = tenants[number]
+        key = prefix + name.encode()
+        execution = executions(key)
+        if execution is None or execution.token != place:
+            continue
+        spec = specs(keys.spec_row(key[: key.rindex(b":")], execution.version))
+        if spec is None:
+            raise BrokenFrameError(f"version {execution.version} of {key!r} is not there")
+        lists[session].append(_Grant(tenant, name, execution, spec))
 
 
 def outputs(

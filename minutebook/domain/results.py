@@ -175,10 +175,10 @@ def _columns(held: list[Held]) -> dict[str, list[int] | list[str]]:
     tenants, sessions = Names(), Names()
     named = [keys.names(item.key) for item in held]
     return {
-        "tenant": tenants.column(tenant for tenant, _ in named),
+        "tenant": tenants.column([tenant for tenant, _ in named]),
         "executions": [execution for _, execution in named],
         "tokens": [item.token for item in held],
-        "session": sessions.column(item.execution.session for item in held),
+        "session": sessions.column([item.execution.session for item in held]),
         "tenants": tenants.texts,
         "sessions": sessions.texts,
     }

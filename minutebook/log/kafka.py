@@ -15,6 +15,8 @@ from minutebook.wire import topics
 
 APPEND_DEADLINE_S = 10.0
 FETCH_BYTES_MAX = 16 << 20
+FETCH_WAIT_MS = 25
+"""aiokafka has one fetch under way a node: a long one would make partitions that are not in it wait for the others."""
 
 
 def raw(record: ConsumerRecord) -> RawRecord:
@@ -42,7 +44,7 @@ def reader(kafka: KafkaSettings) -> AIOKafkaConsumer:
         isolation_level="read_committed",
         max_partition_fetch_bytes=topics.MESSAGE_BYTES_MAX + (1 << 20),
         fetch_max_bytes=FETCH_BYTES_MAX,
-        fetch_max_wait_ms=200,
+        fetch_max_wait_ms=FETCH_WAIT_MS,
         check_crcs=False,
     )
 

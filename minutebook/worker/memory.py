@@ -55,7 +55,11 @@ class MemoryChannel:
 
     def deliver(self, record: Inbox) -> None:
         """Put a record into the inbox; from any thread."""
-        self._loop.call_soon_threadsafe(self._inbox.put_nowait, codec.encode(record))
+        self.deliver_bytes(codec.encode(record))
+
+    def deliver_bytes(self, value: bytes) -> None:
+        """Put any bytes into the inbox; from any thread."""
+        self._loop.call_soon_threadsafe(self._inbox.put_nowait, value)
 
     def hold(self) -> None:
         """From now on nothing is acknowledged; from any thread."""

@@ -67,6 +67,9 @@ class Worker:
             self._forced.set()
             await self._leave(runner, link)
             raise
+        except BaseException:
+            await runner.abort(FORCED_CANCEL_S)
+            raise
         finally:
             is_stuck = runner.close()
             counts = await link.stop()

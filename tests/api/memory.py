@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -10,6 +11,7 @@ from fastapi import FastAPI
 from api.app import create_app
 from api.auth import Keyring
 from api.problems import Refused
+from api.sender import Keyed
 from api.services import Services
 from api.settings import ApiSettings, KeyHolder, RoleName, key_hash
 from api.view import View
@@ -54,11 +56,14 @@ class MemoryInstallation:
         self._held: list[tuple[int, RawRecord]] = []
         self._commands = [0] * PARTITIONS
 
-    async def send(self, partition: int, key: str, command: Command) -> int:
+    async def send(self, partition: int, commands: Sequence[Keyed]) -> int:
         """See `CommandLog.send`."""
         await asyncio.sleep(0)
         if self.is_broken:
             raise Refused("not-durable")
+        return [self._decide(partition, keyed.command) for keyed in commands][-1]
+
+    def _decide(self, partition: int, command: Command) -> int:
         self.sent.append(command)
         offset = self._commands[partition]
         self._commands[partition] += 1

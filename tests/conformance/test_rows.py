@@ -94,7 +94,7 @@ def test_nothing_written_changes_nothing(rows: Rows) -> None:
 def test_a_checkpoint_is_made_where_nothing_lies(rows: Rows, tmp_path: Path) -> None:
     put(rows, b"1")
     (tmp_path / "taken").mkdir()
-    with pytest.raises(Exception, match="."):
+    with pytest.raises((OSError, Exception)):
         rows.checkpoint(str(tmp_path / "taken"))
     rows.checkpoint(str(tmp_path / "copy"))
     assert any((tmp_path / "copy").iterdir())

@@ -13,7 +13,7 @@ import pytest
 
 from api.follower import Follower
 from api.problems import Refused
-from api.sender import KafkaCommandLog
+from api.sender import KafkaCommandLog, Keyed
 from api.view import View
 from minutebook.clock import SystemClock
 from minutebook.domain import events as facts
@@ -228,7 +228,10 @@ async def test_commands_that_wait_share_a_record(kafka: KafkaSettings) -> None:
         )
         for n, size in enumerate([10] * 1_200 + [250_000] * 9)
     ]
-    offsets = await asyncio.gather(*(commands.send(1, f"acme/{c.job_id}", c) for c in sent))
+    keyed = [Keyed(f"acme/{command.job_id}", command) for command in sent]
+    offsets = await asyncio.gather(
+        commands.send(1, keyed[:700]), *(commands.send(1, [one]) for one in keyed[700:])
+    )
     await commands.stop()
     found = [record async for record in read_range(kafka, topics.COMMANDS, 1, 0, max(offsets) + 1)]
     taken: list[object] = []
@@ -248,6 +251,6 @@ async def test_command_is_refused_while_no_broker_answers(unreachable: KafkaSett
     commands = KafkaCommandLog(unreachable, PARTITIONS, 3)
     command = SubmitJob(tenant="acme", job_id="a", command_id="a", issued_at=0, task="t", payload=b"null")
     with pytest.raises(Refused) as refused:
-        await commands.send(0, "acme/a", command)
+        await commands.send(0, [Keyed("acme/a", command)])
     assert refused.value.code == "not-durable"
     await commands.stop()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +22,7 @@ from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
 
 pytestmark = pytest.mark.kafka
+ROOT = Path(__file__).parents[2]
 P = 3
 INBOX = 2
 SETTINGS = TopicSettings(partitions=P, inbox_partitions=INBOX, replication=1)
@@ -171,3 +176,33 @@ def test_short_retention_gets_short_segments(kafka: KafkaSettings) -> None:
 def test_replication_beyond_the_brokers_is_refused(kafka: KafkaSettings) -> None:
     with pytest.raises(SettingsError, match="job-commands"):
         admin.create(kafka, TopicSettings(partitions=P, inbox_partitions=INBOX, replication=99))
+
+
+def topics_command(kafka: KafkaSettings, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+        "MINUTEBOOK_KAFKA_TOPIC_PREFIX": kafka.topic_prefix,
+        "MINUTEBOOK_TOPICS_INBOX_PARTITIONS": str(INBOX),
+    }
+    command = [sys.executable, "-m", "minutebook.cli", "topics", *arguments]
+    return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_command_creates_checks_and_names_the_remedy(kafka: KafkaSettings) -> None:
+    before = topics_command(kafka, "check", "--partitions", str(P))
+    made = topics_command(kafka, "create", "--partitions", str(P))
+    after = topics_command(kafka, "check", "--partitions", str(P))
+    other = topics_command(kafka, "create", "--partitions", str(P + 1))
+
+    assert (before.returncode, made.returncode, after.returncode, other.returncode) == (1, 0, 0, 2)
+    assert "minutebook topics create" in before.stdout
+    assert f"made {kafka.topic(topics.EVENTS)}" in made.stdout
+    assert f"MINUTEBOOK_TOPICS_PARTITIONS={P}" in other.stderr
+
+
+def test_command_says_that_kafka_does_not_answer() -> None:
+    found = topics_command(KafkaSettings(bootstrap_servers="127.0.0.1:1"), "check")
+
+    assert found.returncode == 5
+    assert "127.0.0.1:1" in found.stderr

@@ -162,7 +162,7 @@ class LogMaker:
             self._start(draft, session)
             draft.add(
                 facts.ExecutionsGranted(
-                    tenant=tenants.column(tenant for tenant, _ in named),
+                    tenant=tenants.column([tenant for tenant, _ in named]),
                     executions=[name for _, name in named],
                     attempts=[self.execution(tenant, name).attempt for tenant, name in named],
                     session=[0] * len(named),
@@ -240,7 +240,7 @@ def success(held: Iterable[Held], session: str = SESSION) -> Report:
     """All of `held` succeeded."""
     rows = list(held)
     tenants = Names()
-    numbers = tenants.column(keys.names(item.key)[0] for item in rows)
+    numbers = tenants.column([keys.names(item.key)[0] for item in rows])
     names = [keys.names(item.key)[1] for item in rows]
     tokens = [item.token for item in rows]
     zeros = [0] * len(rows)
@@ -258,7 +258,7 @@ def hand_back(held: Iterable[Held], session: str = SESSION) -> Report:
     """All of `held` come back."""
     rows = list(held)
     tenants = Names()
-    numbers = tenants.column(keys.names(item.key)[0] for item in rows)
+    numbers = tenants.column([keys.names(item.key)[0] for item in rows])
     names = [keys.names(item.key)[1] for item in rows]
     return Report(
         session, 1, handed_back=HandedBack(tenants.texts, numbers, names, [item.token for item in rows])

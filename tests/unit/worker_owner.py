@@ -52,7 +52,13 @@ class OwnerDouble:
     # -- what a test does
 
     def queue(
-        self, execution: str, task: str, payload: bytes = b"null", *, partition: int = 0, timeout_ms: int = 60_000
+        self,
+        execution: str,
+        task: str,
+        payload: bytes = b"null",
+        *,
+        partition: int = 0,
+        timeout_ms: int = 60_000,
     ) -> None:
         """One more execution to be granted as soon as it is offered for."""
         with self._lock:

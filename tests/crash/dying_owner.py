@@ -1,0 +1,68 @@
+"""`python -m tests.crash.dying_owner STEP NTH`: an owner process that kills itself at a step of its work.
+
+STEP is `before-append`, `after-append` (its frame is in the log, nothing is folded), `after-commit` (folded, nothing sent)
+or `after-outputs` (all sent, nobody was told so); NTH counts frames that grant something.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from minutebook.domain import events as facts
+from minutebook.log.kafka import KafkaEventLog
+from minutebook.wire.frames import decode_frame
+from streams.__main__ import main
+from streams.owner import Owner
+from tests.crash.tasks import die
+
+STEPS = ("before-append", "after-append", "after-commit", "after-outputs")
+GRANTS = (facts.ExecutionsDueGranted, facts.ExecutionsGranted)
+
+
+def _grants(events: Iterable[Any]) -> bool:
+    return any(isinstance(event, GRANTS) for event in events)
+
+
+def _nth(nth: int) -> Callable[[Iterable[Any]], bool]:
+    counter = itertools.count(1)
+    return lambda events: _grants(events) and next(counter) == nth
+
+
+def arm(step: str, nth: int) -> None:
+    """Make this process die at the `nth` time of `step`."""
+    is_time = _nth(nth)
+    append, send = KafkaEventLog.append, Owner._send_outputs
+
+    async def dying_append(self: KafkaEventLog, partition: int, value: bytes) -> Any:
+        now = is_time(decode_frame(value).events)
+        if now and step == "before-append":
+            die()
+        ack = await append(self, partition, value)
+        if now:
+            die()
+        return ack
+
+    async def dying_send(self: Owner, events: Iterable[Any], frame: int, start_at: int) -> None:
+        placed = list(events)
+        now = is_time(event for event, _ in placed)
+        if now and step == "after-commit":
+            die()
+        await send(self, placed, frame, start_at)
+        if now:
+            await self._process.producer.flush()
+            die()
+
+    if step in ("before-append", "after-append"):
+        KafkaEventLog.append = dying_append  # type: ignore[method-assign]
+    elif step in STEPS:
+        Owner._send_outputs = dying_send  # type: ignore[method-assign]
+    else:
+        raise SystemExit(f"no step {step}")
+
+
+if __name__ == "__main__":
+    arm(sys.argv[1], int(sys.argv[2]))
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Tasks of the crash tests. Each says on disk that it starts before it does anything, and that it ends when all is done.
+
+The witness files, one a process, know nothing of the log, so they can contradict it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from minutebook import App, Context
+from minutebook.worker import Fail
+
+FOLDER: Final = "CRASH_WITNESS_DIR"
+
+app = App()
+
+
+@cache
+def _file() -> int:
+    folder = Path(os.environ[FOLDER])
+    folder.mkdir(parents=True, exist_ok=True)
+    return os.open(folder / f"{os.getpid()}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+
+def _witness(moment: str, ctx: Context) -> None:
+    line = {
+        "moment": moment,
+        "tenant": ctx.tenant,
+        "execution": ctx.execution_id,
+        "attempt": ctx.attempt,
+        "token": ctx.token,
+        "due_at": round(ctx.due_at.timestamp() * 1000),
+        "at": time.time() * 1000,
+        "pid": os.getpid(),
+    }
+    os.write(_file(), f"{json.dumps(line)}\n".encode())
+    os.fsync(_file())
+
+
+def die() -> None:
+    """End this process as a power cut would."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task("crash.note")
+async def note(payload: Any, ctx: Context) -> None:
+    _witness("start", ctx)
+    await asyncio.sleep(0.02)
+    _witness("end", ctx)
+
+
+@app.task("crash.slow")
+async def slow(payload: Any, ctx: Context) -> None:
+    """Takes as many seconds as its payload says."""
+    _witness("start", ctx)
+    await asyncio.sleep(payload)
+    _witness("end", ctx)
+
+
+@app.task("crash.flaky")
+async def flaky(payload: Any, ctx: Context) -> None:
+    """Fails once, then works."""
+    _witness("start", ctx)
+    if ctx.attempt == 1:
+        raise OSError("the first attempt fails, as planned")
+    _witness("end", ctx)
+
+
+@app.task("crash.refused")
+async def refused(payload: Any, ctx: Context) -> Fail:
+    """Fails for good."""
+    _witness("start", ctx)
+    return Fail("permanent, as planned")
+
+
+@app.task("crash.die-inside")
+async def die_inside(payload: Any, ctx: Context) -> None:
+    """Takes its worker with it in the middle of the first attempt."""
+    _witness("start", ctx)
+    if ctx.attempt == 1:
+        die()
+    _witness("end", ctx)
+
+
+@app.task("crash.die-unreported")
+async def die_unreported(payload: Any, ctx: Context) -> None:
+    """Takes its worker with it when the work of the first attempt is done and nobody knows."""
+    _witness("start", ctx)
+    _witness("end", ctx)
+    if ctx.attempt == 1:
+        die()
