@@ -64,7 +64,7 @@ def _attempt_body(
         queued_at=_instant(attempt.queued_at),
         started_at=_instant(attempt.started_at),
         ended_at=_instant(attempt.ended_at),
-        worker=worker_of(attempt.session) if attempt.session else None,
+        worker=(worker_of(attempt.session) or None) if attempt.session else None,
         error=AttemptError(attempt.error_type, attempt.message) if has_error else None,
     )
 

@@ -58,8 +58,9 @@ class Follower:
             await self._resume(consumer)
             await self._follow(consumer)
         except (LogError, SettingsError, OffsetOutOfRangeError) as error:
-            self.fault = f"{type(error).__name__}: {error}"
-            _log.error("view halted", reason=self.fault)
+            # The reason names jobs; it goes to the log alone, as anybody may ask for readiness.
+            self.fault = f"the view is halted by a {type(error).__name__}, see the log of this process"
+            _log.error("view halted", reason=f"{type(error).__name__}: {error}")
         finally:
             if not self.fault:
                 # A frame that broke in the middle must leave nothing behind.
@@ -76,7 +77,7 @@ class Follower:
                 return consumer
             except (KafkaError, OSError, SettingsError) as error:
                 await consumer.stop()
-                self.fault = f"no use of the broker yet: {error}"
+                self.fault = "the broker is not usable yet"
                 _log.warning("broker not usable yet", reason=str(error))
                 await asyncio.sleep(_RETRY_S)
 

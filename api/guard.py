@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import structlog
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import Refused, new_trace_id, response_of
@@ -61,6 +61,8 @@ class Guard:
             await self._app(scope, receive, sending)
         except Refused as refused:
             await response_of(refused, trace_id_of(request))(scope, receive, sending)
+        except ClientDisconnect:
+            return
         except Exception:
             trace_id = trace_id_of(request)
             _log.exception("request failed", trace_id=trace_id, method=scope["method"])

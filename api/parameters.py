@@ -23,6 +23,8 @@ _SIGNATURE_BYTES: Final = 16
 def query_of(request: Request, *names: str) -> dict[str, str]:
     """The query, by name. Raises Refused (bad-parameter) for a name that is unknown here, or repeated."""
     found: dict[str, str] = {}
+    if not request.scope["query_string"]:
+        return found
     for name, value in request.query_params.multi_items():
         if name not in names:
             known = ", ".join(names) or "none"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import shutil
 import signal
 from collections.abc import Iterator
@@ -60,6 +61,9 @@ async def serve(settings: ProcessSettings) -> None:
     inside = QuietServer(server_config(inside_app, _LOOPBACK, settings.api.health_port))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, public.leave)
+    # What was made until now lives as long as the process: no collection need look at it again.
+    gc.collect()
+    gc.freeze()
     try:
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(follower.run())
@@ -92,6 +96,7 @@ def server_config(app: FastAPI, host: str, port: int) -> uvicorn.Config:
         host,
         port,
         lifespan="off",
+        ws="none",
         access_log=False,
         log_config=None,
         server_header=False,

@@ -32,16 +32,27 @@ class ApiSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="MINUTEBOOK_API_", frozen=True, extra="ignore")
 
-    host: str = "127.0.0.1"
-    port: int = Field(default=8000, ge=0, le=65_535)
-    health_port: int = Field(default=8001, ge=0, le=65_535)
-    data_dir: Path = Path("data/api")
-    checkpoint_dir: Path = Path("data/checkpoints")
-    keys: dict[str, KeyHolder] = {}
-    keys_file: Path | None = None
-    body_timeout_s: float = Field(default=10.0, gt=0)
-    append_timeout_s: float = Field(default=10.0, gt=0)
-    cache_bytes: int = Field(default=64 << 20, ge=1 << 20)
+    host: str = Field(default="127.0.0.1", description="address of the public port")
+    port: int = Field(default=8000, ge=0, le=65_535, description="public port")
+    health_port: int = Field(
+        default=8001,
+        ge=0,
+        le=65_535,
+        description="loopback port: `/livez /startupz /readyz /metrics` and `POST /checkpoint`",
+    )
+    data_dir: Path = Field(default=Path("data/api"), description="the view's store")
+    checkpoint_dir: Path = Field(
+        default=Path("data/checkpoints"), description="where `POST /checkpoint` puts copies of the view"
+    )
+    keys: dict[str, KeyHolder] = Field(
+        default={}, description="JSON: SHA-256 in hex of a key -> its `tenant` and `role`"
+    )
+    keys_file: Path | None = Field(default=None, description="file of the same form, read at the start")
+    body_timeout_s: float = Field(default=10.0, gt=0, description="for a request's body to arrive")
+    append_timeout_s: float = Field(
+        default=10.0, gt=0, description="for the broker to acknowledge a command, else 503"
+    )
+    cache_bytes: int = Field(default=64 << 20, ge=1 << 20, description="block cache of the view's store")
 
     @model_validator(mode="after")
     def _check_keys(self) -> ApiSettings:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from api.positions import Token
@@ -163,7 +164,7 @@ class View:
 
     def partition_of_queue(self, name: str) -> int:
         """Home of a queue."""
-        return partition_of(queue_key(name), self.partitions)
+        return _home_of_queue(name, self.partitions)
 
     def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
         """A job and where it stands."""
@@ -192,3 +193,9 @@ class View:
         """Whether a job of `tenant` may go to `queue`, as far as this view knows."""
         found = self.queue(self.partition_of_queue(queue), queue)
         return found is not None and (not found.tenants or tenant in found.tenants)
+
+
+@lru_cache(maxsize=1024)
+def _home_of_queue(name: str, partitions: int) -> int:
+    # Asked for each job that is created; the hash is pure Python.
+    return partition_of(queue_key(name), partitions)

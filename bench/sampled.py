@@ -1,7 +1,8 @@
 """`python -m bench.sampled -m module …`: run a module as `python -m` would, and note where its CPU time goes.
 
 Each millisecond of CPU time the stack of the thread that used it is noted. The file is named by the environment; without it the
-module just runs.
+module just runs. Python handles the signal in the main thread: another thread is seen where it next lets go of the interpreter,
+so calls of the system are over-represented there.
 """
 
 from __future__ import annotations

@@ -32,13 +32,13 @@ class Workload(NamedTuple):
 async def burst(n: int, options: Options, say: Say) -> list[Repetition]:
     """W1: `n` one-off jobs, all due at T."""
     async with running(options, say) as rig:
-        return [await measured(rig, array("q", [_t_ms(n, options)]) * n)]
+        return [await measured(rig, array("q", [choose_t_ms(n, options)]) * n)]
 
 
 async def steady(n: int, rate: int, options: Options, say: Say) -> list[Repetition]:
     """W2, W3: `rate` runs a second until `n` have come."""
     async with running(options, say) as rig:
-        found = await measured(rig, spread(_t_ms(n, options), n, rate))
+        found = await measured(rig, spread(choose_t_ms(n, options), n, rate))
         found.more = {**found.more, "rss_mib": _memory(rig)}
         return [found]
 
@@ -51,10 +51,11 @@ async def faults(n: int, options: Options, say: Say) -> list[Repetition]:
         options = replace(options, owners=max(2, options.owners))
         async with running(options, say) as rig:
             count = _FAULT_RATE * _FAULT_SECONDS
-            t_ms = _t_ms(n + count, options)
+            t_ms = choose_t_ms(n + count, options)
             later = array("q", [t_ms + 86_400_000]) * n
             one = await measured(rig, spread(t_ms, count, _FAULT_RATE), fault=fault, stored=later)
-            one.more = {"fault": name, "latest_start_s": one.max_s, **one.more}
+            one.case = name
+            one.more = {"latest_start_s": one.max_s, **one.more}
             if name == "owner_host_lost":
                 one.more["note"] = "no checkpoint: the survivor folds the log from its start"
             found.append(one)
@@ -100,7 +101,7 @@ FAULTS: Final[dict[str, Fault]] = {
 }
 
 
-def _t_ms(n: int, options: Options) -> int:
+def choose_t_ms(n: int, options: Options) -> int:
     """T: a whole second, far enough for `n` jobs to be encoded and created."""
     return (int(time() + SETTLED_S + n / options.create_rate) + 4) * 1000
 

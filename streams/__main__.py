@@ -55,6 +55,7 @@ def main() -> int:
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(),
         ],
+        wrapper_class=structlog.make_filtering_bound_logger(settings.log_level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
     try:

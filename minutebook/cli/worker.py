@@ -8,18 +8,19 @@ import importlib
 import logging
 import os
 import sys
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any, NoReturn
 
+import structlog
 import typer
 from pydantic import ValidationError
 
+from minutebook.cli.exits import ExitCode
+from minutebook.cli.output import note
 from minutebook.log.settings import KafkaSettings
 from minutebook.worker import App, Drained, Worker, WorkerSettings
 from minutebook.worker.drain import signals_drain
 from minutebook.worker.duration import duration_ms
 from minutebook.worker.kafka import KafkaChannel
-
-INTERRUPTED: Final = 130
 
 app = typer.Typer(help="Workers: processes that run tasks.", no_args_is_help=True)
 
@@ -58,7 +59,7 @@ def run(
     gc.freeze()
     drained = asyncio.run(_run(tasks, settings))
     print(drained, flush=True)
-    code = INTERRUPTED if drained.is_forced else 0
+    code = ExitCode.INTERRUPTED if drained.is_forced else ExitCode.DONE
     if drained.is_stuck:
         sys.stderr.flush()
         os._exit(code)  # a function on a thread does not end, and the interpreter would wait for it
@@ -84,9 +85,30 @@ def load(target: str) -> App:
     return found
 
 
+def _log_to_stderr() -> None:
+    """JSON off a terminal. What aiokafka would say at each try, the channel says once."""
+    renderer: Any = (
+        structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+
+
 async def _run(tasks: App, settings: WorkerSettings) -> Drained:
     worker = Worker(tasks, settings, KafkaChannel(KafkaSettings()))
     with signals_drain(worker):
+        structlog.get_logger(__name__).info(
+            "worker runs", name=settings.name, tasks=sorted(tasks.tasks), concurrency=settings.concurrency
+        )
         return await worker.run()
 
 
@@ -106,5 +128,5 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _refuse(reason: str) -> NoReturn:
-    typer.echo(f"error: {reason}", err=True)
-    raise typer.Exit(2)
+    note(f"error: {reason}")
+    raise typer.Exit(ExitCode.USAGE)

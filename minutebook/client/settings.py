@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from minutebook.errors import SettingsError
@@ -15,11 +15,11 @@ class ClientSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="MINUTEBOOK_CLIENT_", frozen=True, extra="ignore")
 
-    url: str = "http://127.0.0.1:8000"
-    api_key: SecretStr | None = None
-    api_key_file: Path | None = None
-    timeout_s: float = 35.0
-    retries_max: int = 5
+    url: str = Field(default="http://127.0.0.1:8000", description="where the API is")
+    api_key: SecretStr | None = Field(default=None, description="the API key itself")
+    api_key_file: Path | None = Field(default=None, description="or the file that holds it")
+    timeout_s: float = Field(default=35.0, description="of one request")
+    retries_max: int = Field(default=5, description="repeats after 429, 503 and connection faults")
 
     def key(self) -> str | None:
         """The API key, None without one. Raises SettingsError for a file that cannot be read."""

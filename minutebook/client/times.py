@@ -24,7 +24,7 @@ _MS: Final = timedelta(milliseconds=1)
 
 def format_instant(at: int) -> str:
     """`at` as RFC 3339 in UTC with milliseconds and `Z`."""
-    return (_EPOCH + timedelta(milliseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
+    return (_EPOCH + timedelta(milliseconds=at)).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def parse_instant(text: str) -> int:

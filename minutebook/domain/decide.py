@@ -21,6 +21,8 @@ from minutebook.ids import Instant
 from minutebook.schedule import next_instant, parse_cron, zone
 
 COMMAND_AGE_MAX_MS: Final = 7 * keys.DAY_MS
+COMMAND_AHEAD_MAX_MS: Final = keys.DAY_MS
+"""With the age, what answers are remembered for: a command never outlives the memory of its answer."""
 HORIZON_MS: Final = 100 * 366 * keys.DAY_MS
 LATE_MAX_MS: Final = keys.DAY_MS
 PAYLOAD_BYTES_MAX: Final = 256 << 10
@@ -52,8 +54,7 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
         _check_names(command)
         if _is_repeat(book, row, command):
             return []
-        if stamp - command.issued_at > COMMAND_AGE_MAX_MS:
-            raise Refusal("too_old", "issued_at", "commands are taken for 7 days; send it anew")
+        _check_age(command, stamp)
         return _decide_job(book, row, command, stamp)
     except Refusal as refusal:
         return [_rejected(command, refusal)]
@@ -91,6 +92,13 @@ def _check_names(command: JobCommand) -> None:
         raise Refusal("invalid", "id", "1-128 ASCII letters, digits, . _ -")
     if not ids.is_command_id(command.command_id):
         raise Refusal("invalid", "command_id", "1-64 ASCII letters, digits, . _ -")
+
+
+def _check_age(command: Command, stamp: int) -> None:
+    if stamp - command.issued_at > COMMAND_AGE_MAX_MS:
+        raise Refusal("too_old", "issued_at", "commands are taken for 7 days; send it anew")
+    if command.issued_at - stamp > COMMAND_AHEAD_MAX_MS:
+        raise Refusal("invalid", "issued_at", "more than a day ahead; set the sender's clock right")
 
 
 def _is_repeat(book: Book, row: bytes, command: JobCommand) -> bool:
@@ -266,11 +274,16 @@ def _declare(book: Book, command: DeclareQueue, stamp: int) -> list[Event]:
     row = keys.job_row("", command.name)
     if book.remembered(book.commands, row + b"\0" + command.command_id.encode()) is not None:
         return []
-    if not ids.is_name(command.name) or not ids.is_command_id(command.command_id):
-        detail = "queue names have 1-128, command ids 1-64 ASCII letters, digits, . _ -"
+    try:
+        if not ids.is_name(command.name) or not ids.is_command_id(command.command_id):
+            detail = "queue names have 1-128, command ids 1-64 ASCII letters, digits, . _ -"
+            raise Refusal("invalid", "name", detail)
+        _check_age(command, stamp)
+    except Refusal as refusal:
+        name, command_id = command.name[:128], command.command_id[:64]
         return [
             facts.CommandRejected(
-                "", command.name[:128], command.command_id[:64], "DeclareQueue", "invalid", "name", detail
+                "", name, command_id, "DeclareQueue", refusal.reason, refusal.field, refusal.detail
             )
         ]
     known = book.queues.get(command.name.encode())

@@ -119,9 +119,10 @@ def _missed(
             break
         missed.append(following)
     else:
+        # There are more: the latest of these may yet be among the ones that run.
         following = next_cron_instant(spec.cron, spec.zone, missed[-1])
         if following != NONE_AT and following <= now:
-            return [], _skip(tenant, job_id, missed, following)
+            return [], _skip(tenant, job_id, missed[:-MISFIRE_MAX], missed[-MISFIRE_MAX])
     kept = [at for at in missed[-MISFIRE_MAX:] if now - at <= MISFIRE_WINDOW_MS]
     dropped = missed[: len(missed) - len(kept)]
     nexts = [*kept[1:], following]

@@ -160,11 +160,15 @@ def _dead(held: Held, cause: str, error_type: str, message: str, now: int) -> Ev
 def _handed_back(book: Book, session: str, back: HandedBack, ended: Mapping[int, str]) -> list[Event]:
     held: list[Held] = []
     events: list[Event] = []
+    taken: set[int] = set()
     for number, name, token in zip(back.tenant, back.executions, back.tokens, strict=True):
         tenant = back.tenants[number]
         key = keys.execution_row(tenant, name)
         execution = book.executions.get(key)
+        if token in taken:
+            continue
         if execution is not None and _is_running(execution, session, token):
+            taken.add(token)
             held.append(Held(key, token, execution))
         elif ended.get(token) != "handed_back":
             events.append(_refused(session, "hand-back", tenant, name, token, REFUSED))

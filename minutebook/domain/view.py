@@ -415,10 +415,10 @@ class PartitionView:
             self._further(hot, "scheduled", event.retry_at, NONE_AT)
 
     def _lost(self, event: facts.AttemptsLost) -> None:
-        if event.cause == "session_died":
-            # A withdrawal that is counted as a loss afterwards: the attempt is queued already, and stays so.
-            return
         for tenant, execution, has_retry in zip(event.tenant, event.executions, event.has_retry, strict=True):
+            if event.cause == "session_died" and has_retry:
+                # A withdrawal that is counted as a loss afterwards: the attempt waits already, and stays so.
+                continue
             hot = self._execution(event.tenants[tenant], execution)
             attempt = self._touch(hot)
             attempt.status, attempt.ended_at, attempt.error_type = "lost", self._now, event.cause

@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, NamedTuple, Self
@@ -123,7 +123,8 @@ class Cluster:
         )
         for services, grace_s in stages:
             for service in services:
-                tell(f"{service.name} stops")
+                if service.pid is not None:
+                    tell(f"{service.name} stops")
                 service.request_stop()
             for service in services:
                 service.await_stop(grace_s)
@@ -290,10 +291,13 @@ class Cluster:
                 "MINUTEBOOK_WORKER_NAME": name,
                 "MINUTEBOOK_WORKER_CONCURRENCY": str(self._settings.concurrency),
                 "MINUTEBOOK_WORKER_GRACE_S": str(self._settings.grace_s),
+                # The user's module lies where the cluster was started, not in the checkout.
+                "PYTHONPATH": os.pathsep.join(filter(None, (os.getcwd(), os.environ.get("PYTHONPATH")))),
             }
             if self._settings.queues:
                 own["MINUTEBOOK_WORKER_QUEUES"] = ",".join(self._settings.queues)
-            yield self._command(name, ("-m", "minutebook.cli", "worker", "run", str(app)), shared, own)
+            arguments = ("-m", "minutebook.cli", "worker", "run", str(app))
+            yield replace(self._command(name, arguments, shared, own), ready_text="worker runs")
 
     def _command(
         self,

@@ -21,7 +21,6 @@ from minutebook.embedded.child import spawn
 _BACKOFF_FIRST_S: Final = 0.2
 _BACKOFF_MAX_S: Final = 5.0
 _STEADY_S: Final = 10.0
-_SETTLED_S: Final = 3.0
 _PROBE_S: Final = 2.0
 
 
@@ -29,7 +28,8 @@ _PROBE_S: Final = 2.0
 class Command:
     """What is run: its name, command line, whole environment, folder and log file.
 
-    `health_port` is where `/livez` and `/readyz` answer on 127.0.0.1; None = it has no such port.
+    `health_port` is where `/livez` and `/readyz` answer on 127.0.0.1; None = it has no such port, and
+    `ready_text` in its log says that it is ready.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Command:
     folder: Path
     log_file: Path
     health_port: int | None = None
+    ready_text: str = ""
 
 
 class Service:
@@ -55,7 +56,7 @@ class Service:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._clock = SystemClock()
-        self._began = 0.0
+        self._log_start = 0
         self._thread = threading.Thread(target=self._keep, name=command.name, daemon=True)
 
     @property
@@ -95,11 +96,11 @@ class Service:
         return self._signal(signal.SIGKILL)
 
     def is_ready(self) -> bool:
-        """Whether it runs and says that it is ready; without a health port, whether it has run for 3 s."""
+        """Whether it runs and says that it is ready: on its health port, or in what this life has logged."""
         if self.pid is None:
             return False
         if self.command.health_port is None:
-            return self._clock.monotonic() - self._began > _SETTLED_S
+            return self.command.ready_text.encode() in self._logged()
         return answers(self.command.health_port, "/readyz")
 
     def last_lines(self, count: int = 15) -> str:
@@ -111,9 +112,9 @@ class Service:
     def _keep(self) -> None:
         backoff_s = _BACKOFF_FIRST_S
         while not self._stopping.is_set():
-            self._began = self._clock.monotonic()
+            began = self._clock.monotonic()
             self._live()
-            if self._clock.monotonic() - self._began > _STEADY_S:
+            if self._clock.monotonic() - began > _STEADY_S:
                 backoff_s = _BACKOFF_FIRST_S
             self._stopping.wait(backoff_s)
             backoff_s = min(backoff_s * 2, _BACKOFF_MAX_S)
@@ -121,6 +122,7 @@ class Service:
     def _live(self) -> None:
         """One life: from the start until nothing of its process group is left."""
         with self.command.log_file.open("ab") as log:
+            self._log_start = log.tell()
             process = spawn(self.command.arguments, self.command.environment, log, self.command.folder)
         with self._lock:
             self._process = process
@@ -137,6 +139,11 @@ class Service:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         self._on_change()
+
+    def _logged(self) -> bytes:
+        with self.command.log_file.open("rb") as log:
+            log.seek(self._log_start)
+            return log.read()
 
     def _signal(self, number: signal.Signals) -> int | None:
         with self._lock:

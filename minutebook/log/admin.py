@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import TopicAlreadyExistsError, for_code
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from minutebook.errors import SettingsError
@@ -40,9 +41,11 @@ class TopicSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="MINUTEBOOK_TOPICS_", frozen=True, extra="ignore")
 
-    partitions: int = 8
-    inbox_partitions: int = 16
-    replication: int = 1
+    partitions: int = Field(
+        default=8, description="P: partitions of every topic but the inbox; fixed for life"
+    )
+    inbox_partitions: int = Field(default=16, description="partitions of `worker-inbox`")
+    replication: int = Field(default=1, description="copies of each partition; 3 where brokers may be lost")
 
 
 class Finding(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import Any, Literal
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -16,13 +16,19 @@ class KafkaSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="MINUTEBOOK_KAFKA_", frozen=True, extra="ignore")
 
-    bootstrap_servers: str = "127.0.0.1:9092"
-    security_protocol: Protocol = "PLAINTEXT"
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
-    sasl_username: str | None = None
-    sasl_password: SecretStr | None = None
-    ssl_ca_file: str | None = None
-    topic_prefix: str = ""
+    bootstrap_servers: str = Field(default="127.0.0.1:9092", description="`host:port`, several with commas")
+    security_protocol: Protocol = Field(default="PLAINTEXT", description="how the brokers are spoken to")
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        default="SCRAM-SHA-512", description="counts where a user name is given"
+    )
+    sasl_username: str | None = Field(default=None, description="user name; none = no SASL")
+    sasl_password: SecretStr | None = Field(default=None, description="its password")
+    ssl_ca_file: str | None = Field(
+        default=None, description="PEM file of the authority to trust; none = those of the system"
+    )
+    topic_prefix: str = Field(
+        default="", description="before every topic name, so that installations can share a cluster"
+    )
 
     def topic(self, name: str) -> str:
         """Name of a topic in this installation."""

@@ -49,6 +49,13 @@ _PLAIN: dict[str, Any] = _COMMANDS | {
 }
 
 
+_OPTIONAL: dict[str, tuple[str, ...]] = {
+    "Report": ("pulse", "full", "succeeded", "handed_back"),
+    "Inbox": ("granted",),
+}
+"""Fields that are null or a record. Named, the writer need not try the whole of it against each branch: half the time."""
+
+
 def builtins(record: msgspec.Struct) -> Any:
     """`record` as dicts, lists and scalars, bytes kept as bytes."""
     return msgspec.to_builtins(record, builtin_types=(bytes,))
@@ -64,7 +71,11 @@ def _datum(record: Record) -> Any:
         return {"commands": [named(command) for command in record.commands]}
     if isinstance(record, records.Mail):
         return {"sender": record.sender, "frame": record.frame, "row": record.row, "body": named(record.body)}
-    return builtins(record)
+    datum = builtins(record)
+    for field in _OPTIONAL.get(type(record).__name__, ()):
+        if datum[field] is not None:
+            datum[field] = f"{NAMESPACE}.{type(getattr(record, field)).__name__}", datum[field]
+    return datum
 
 
 def encode(record: Record) -> bytes:

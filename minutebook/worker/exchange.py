@@ -159,8 +159,10 @@ class Exchange:
     def _due_at(self, session: Session) -> float:
         if session.is_in_flight:
             return math.inf
-        changed_at = math.inf if self.is_leaving else self._offers.pulse_at(session.partition)
-        return min(session.due_at(), changed_at)
+        if self.is_leaving:
+            return session.due_at(is_scarce=True)
+        is_scarce = self._offers.is_scarce(session.partition)
+        return min(session.due_at(is_scarce=is_scarce), self._offers.pulse_at(session.partition))
 
     def _report(self, session: Session, now: float) -> Report:
         offer = 0 if self.is_leaving else self._offers.offer(session.partition)

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 
 from minutebook.log.kafka import producer, reader
 from minutebook.log.settings import KafkaSettings
@@ -73,7 +73,12 @@ class KafkaChannel:
     def _say_away(self, error: Exception) -> None:
         if not self._is_away:
             self._is_away = True
-            log.warning("kafka is away, trying on", servers=self._kafka.bootstrap_servers, error=repr(error))
+            is_missing = isinstance(error, UnknownTopicOrPartitionError)
+            remedy = (
+                "make the topics: minutebook topics create" if is_missing else "start or reach the broker"
+            )
+            servers = self._kafka.bootstrap_servers
+            log.warning("kafka is away, trying on", servers=servers, error=repr(error), remedy=remedy)
 
     def _say_back(self) -> None:
         if self._is_away:

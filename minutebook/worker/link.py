@@ -47,7 +47,7 @@ class Link:
         self._woken = asyncio.Event()
         self._sent_at: dict[int, float] = {}
         self._is_overdue = False
-        self._counts = (0, 0)
+        self._exchange: Exchange | None = None
         self.failed: asyncio.Future[None] = self._user_loop.create_future()
         self.quiet = asyncio.Event()
 
@@ -70,7 +70,7 @@ class Link:
         """Disconnect. Answers how many attempts ended and how many were handed back since `leave`."""
         self._call(lambda: self._main.cancel())
         await asyncio.to_thread(self._thread.join)
-        return self._counts
+        return (self._exchange.drained, self._exchange.handed_back) if self._exchange else (0, 0)
 
     def _call(self, callback: Callable[..., object], *args: object) -> None:
         """In the link's thread; nothing happens once that has ended, which `failed` has told."""
@@ -102,6 +102,7 @@ class Link:
         try:
             partitions = await self._channel.open(self._profile.worker_id)
             exchange = Exchange(self._profile, partitions, murmur2(self._profile.worker_id.encode()))
+            self._exchange = exchange
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._read(exchange))
                 group.create_task(self._look())
@@ -161,7 +162,6 @@ class Link:
         waiting, self._ends = self._ends, []
         for ends in waiting:
             exchange.ended(ends)
-        self._counts = (exchange.drained, exchange.handed_back)
         if exchange.is_leaving and exchange.is_quiet:
             self._user_loop.call_soon_threadsafe(self.quiet.set)
 
@@ -181,8 +181,11 @@ class Link:
         self._woken.set()
 
     def _leave(self) -> None:
+        """Without a broker yet there is nobody to tell."""
         self._is_leaving = True
         self._woken.set()
+        if self._exchange is None:
+            self._user_loop.call_soon_threadsafe(self.quiet.set)
 
 
 def _inbox(value: bytes) -> Inbox | None:

@@ -127,6 +127,10 @@ class Offers:
             return it.sent_at + SHRINK_AFTER_S
         return math.inf
 
+    def is_scarce(self, partition: int) -> bool:
+        """Whether `partition` has used up most of its offer while slots are free: it may be waiting for the next one."""
+        return self.offer(partition) > 2 * self._partitions[partition].outstanding
+
     @property
     def tick_at(self) -> float:
         """When `tick` has something to do."""

@@ -16,7 +16,10 @@ from minutebook.worker.outcomes import Failure, Verdict
 from minutebook.worker.run import Ended, Run
 
 GAP_S: Final = 0.005
-"""Reports of a partition keep this distance, so that results of a burst travel together."""
+GATHER_S: Final = 0.025
+"""Reports of a partition keep the first distance, so that results of a burst travel together; the second one where nobody
+waits for the slots that they free.
+"""
 SHOW_AFTER_S: Final = 0.05
 """Grants whose tasks run longer are acknowledged by a full pulse."""
 ROWS_MAX: Final = 5_000
@@ -119,13 +122,18 @@ class Session:
         tokens += (end.run.token for end in self._failed)
         return tokens
 
-    def due_at(self) -> float:
-        """When the next report should go, but for changed offers; infinity while one is on its way."""
+    def due_at(self, *, is_scarce: bool) -> float:
+        """When the next report should go, but for changed offers; infinity while one is on its way.
+
+        `is_scarce`: the owner may be waiting for slots.
+        """
         if self.is_in_flight:
             return math.inf
         due = self._full_at + self._pulse_s
-        if self._has_results:
+        if self._failed or self._handed_back or (self._succeeded and is_scarce):
             due = min(due, self._sent_at + GAP_S)
+        elif self._succeeded:
+            due = min(due, self._sent_at + GATHER_S)
         while self._unshown and not any(token in self.running for token in self._unshown[0][1]):
             self._unshown.popleft()
         return min(due, self._unshown[0][0] + SHOW_AFTER_S) if self._unshown else due

@@ -21,12 +21,20 @@ class WorkerSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="MINUTEBOOK_WORKER_", frozen=True, extra="ignore")
 
-    concurrency: int = Field(10, ge=1, le=100_000)
-    queues: Annotated[tuple[str, ...], NoDecode] = ()
-    lease_ms: int = Field(10_000, ge=5_000, le=600_000)
-    pulse_ms: int = Field(3_000, ge=100)
-    name: str = Field(default_factory=_default_name, max_length=256)
-    grace_s: float = Field(30.0, ge=0)
+    concurrency: int = Field(10, ge=1, le=100_000, description="tasks at once")
+    queues: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="queues to serve, with commas; empty = those that the tasks name"
+    )
+    lease_ms: int = Field(
+        10_000, ge=5_000, le=600_000, description="a worker silent for so long has lost what it runs"
+    )
+    pulse_ms: int = Field(3_000, ge=100, description="a full report at the latest; at most half the lease")
+    name: str = Field(
+        default_factory=_default_name,
+        max_length=256,
+        description="name for people; host and process id by default",
+    )
+    grace_s: float = Field(30.0, ge=0, description="for tasks to finish when asked to leave")
 
     @field_validator("queues", mode="before")
     @classmethod

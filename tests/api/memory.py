@@ -27,6 +27,7 @@ from minutebook.domain.view_rows import FAMILIES
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import Taken, next_head
 from minutebook.store.memory import MemoryRows
+from minutebook.store.port import Rows
 from minutebook.wire.frames import Frame, InputPosition, encode_frame, placed
 
 PARTITIONS = 4
@@ -137,10 +138,10 @@ class Installation:
     app: FastAPI
 
 
-def installation() -> Installation:
+def installation(rows: Rows | None = None) -> Installation:
     """A fresh installation with one key per role."""
     clock = ManualClock(NOW)
-    view = View(MemoryRows(FAMILIES), PARTITIONS)
+    view = View(MemoryRows(FAMILIES) if rows is None else rows, PARTITIONS)
     log = MemoryInstallation(view, clock)
     holders = {key_hash(key): KeyHolder(tenant=tenant, role=role) for key, (tenant, role) in KEYS.items()}
     ready = Ready()

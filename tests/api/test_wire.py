@@ -163,6 +163,19 @@ async def test_body_of_a_get_is_ignored(port: Port) -> None:
     writer.close()
 
 
+async def test_caller_who_leaves_in_the_middle_does_no_harm(
+    port: Port, world: Installation, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", port.number)
+    writer.write(post(JSON + b"Content-Length: 100\r\n", b"{"))
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+    assert await alive(port)
+    assert world.log.sent == []
+    assert "request failed" not in "".join(capfd.readouterr())
+
+
 async def test_compressed_bomb_is_not_expanded(port: Port, world: Installation) -> None:
     headers = JSON + b"Content-Encoding: gzip\r\nContent-Length: 97000\r\n"
     assert status(await talk(port, post(headers, b"\x1f\x8b" + b"\0" * 96_998))) == 415

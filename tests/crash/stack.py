@@ -74,7 +74,7 @@ def home_of(command: Command) -> int:
     return topics.partition_of(key_of(command), PARTITIONS)
 
 
-def job(task: str = "crash.note", **fields: Any) -> SubmitJob:
+def job(**fields: Any) -> SubmitJob:
     """A job of the test tenant, due now unless told otherwise."""
     name = fields.pop("job_id", None) or f"j-{uuid.uuid4().hex[:12]}"
     base: dict[str, Any] = {
@@ -82,7 +82,7 @@ def job(task: str = "crash.note", **fields: Any) -> SubmitJob:
         "job_id": name,
         "command_id": mint_id(),
         "issued_at": now_ms(),
-        "task": task,
+        "task": "crash.note",
         "payload": b"null",
     }
     return SubmitJob(**(base | fields))
@@ -91,7 +91,7 @@ def job(task: str = "crash.note", **fields: Any) -> SubmitJob:
 def jobs_over(count: int, seconds: float, task: str = "crash.note", after_s: float = 0.3) -> list[SubmitJob]:
     """Jobs due one after the other from `after_s` on, evenly over `seconds`."""
     first = now_ms() + int(after_s * 1000)
-    return [job(task, run_at=first + int(number * seconds * 1000 / count)) for number in range(count)]
+    return [job(task=task, run_at=first + int(number * seconds * 1000 / count)) for number in range(count)]
 
 
 class Stack:
@@ -192,25 +192,39 @@ class Stack:
         value: bytes | None,
         key: bytes | None = None,
         headers: list[tuple[str, bytes]] | None = None,
+        timestamp: int = 0,
     ) -> RawRecord:
         """Put any record anywhere and wait for the broker's word. Raises KafkaException if it refuses."""
-        answers: list[Message] = []
-
-        def note(error: Any, message: Message) -> None:
-            if error is not None:
-                answers.append(error)
-            else:
-                answers.append(message)
-
-        name = self.kafka.topic(topic)
+        answers: list[tuple[Any, Message]] = []
         self._producer.produce(
-            name, value, key, partition=partition, headers=headers or [], on_delivery=note
+            self.kafka.topic(topic),
+            value,
+            key,
+            partition=partition,
+            headers=headers or [],
+            timestamp=timestamp,
+            on_delivery=lambda error, message: answers.append((error, message)),
         )
         while not answers:
             self._producer.poll(0.05)
-        if not isinstance(answers[0], Message):
-            raise KafkaException(answers[0])
-        return RawRecord(answers[0].offset(), answers[0].timestamp()[1], key, value)
+        error, message = answers[0]
+        if error is not None:
+            raise KafkaException(error)
+        return RawRecord(message.offset(), message.timestamp()[1], key, value)
+
+    def flood(self, topic: str, partition: int, values: Sequence[bytes], key: bytes | None = None) -> None:
+        """Many records at once; returns when the broker has them all."""
+        refused: list[Any] = []
+        for value in values:
+            self._producer.produce(
+                self.kafka.topic(topic),
+                value,
+                key,
+                partition=partition,
+                on_delivery=lambda error, _: refused.append(error) if error else None,
+            )
+        self._producer.flush()
+        assert not refused
 
     def send(self, command: Command, partition: int | None = None) -> Sent:
         """One single command, by default to where it belongs."""

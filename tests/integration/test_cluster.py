@@ -154,9 +154,12 @@ def test_port_in_use_is_refused_by_name(broker: Any, tmp_path: Path) -> None:
 
 def test_worker_that_cannot_start_is_named_with_its_log(broker: Any, tmp_path: Path) -> None:
     cluster = Cluster(own_settings(broker, tmp_path, worker="no_such_module:app"))
-    with pytest.raises(ServiceStartError, match=r"(?s)worker-1 did not start.*no_such_module"):
-        cluster.start()
-    assert cluster.processes == []
+    try:
+        with pytest.raises(ServiceStartError, match=r"(?s)worker-1 did not start.*no_such_module"):
+            cluster.start()
+        assert cluster.processes == []
+    finally:
+        cluster.kill_all()
 
 
 def start_dev(data: Path) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:

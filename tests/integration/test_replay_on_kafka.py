@@ -63,19 +63,18 @@ async def copied_topic(kafka: KafkaSettings, name: str, records: Sequence[RawRec
     }
     client.create_topics({topic: {"num_partitions": 1, "replication_factor": 1, "configs": settings}})
     client.close()
-    producer = AIOKafkaProducer(**kafka.aiokafka(), enable_idempotence=True, max_request_size=4 << 20)
+    producer = AIOKafkaProducer(
+        **kafka.aiokafka(), enable_idempotence=True, max_request_size=4 << 20, max_batch_size=4 << 20
+    )
     await producer.start()
     try:
+        batch = producer.create_batch()
         for record in records:
-            ack = await producer.send_and_wait(
-                topic,
-                record.value,
-                key=record.key,
-                partition=0,
-                timestamp_ms=record.stamp,
-                headers=list(record.headers),
-            )
-            assert ack.offset == record.offset
+            headers = list(record.headers)
+            assert batch.append(timestamp=record.stamp, key=record.key, value=record.value, headers=headers)
+        batch.close()
+        ack = await (await producer.send_batch(batch, topic, partition=0))
+        assert ack.offset == 0
     finally:
         await producer.stop()
     return topic

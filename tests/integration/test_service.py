@@ -178,6 +178,23 @@ threading.Event().wait()
 """
 
 
+def test_ready_text_counts_only_in_the_present_life(tmp_path: Path) -> None:
+    log = tmp_path / "one.log"
+    log.write_text("all set, said an earlier life\n")
+    program = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.02)\nprint('all set', flush=True)"
+    arguments = (sys.executable, "-c", f"{program}\n{SLEEPER}")
+    command = Command("one", arguments, dict(os.environ), tmp_path, log, ready_text="all set")
+    service = Service(command, lambda: None)
+    service.start()
+    try:
+        assert eventually(lambda: service.pid is not None)
+        assert not service.is_ready()
+        (tmp_path / "go").touch()
+        assert eventually(service.is_ready)
+    finally:
+        service.await_stop(0)
+
+
 def test_ready_means_that_readyz_answers_200() -> None:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -118,17 +118,37 @@ def test_results_gather_while_a_report_is_on_its_way(desk: Desk) -> None:
     desk.end([third])
     assert desk.speak(1.001) == {}
     desk.settle(1.002)
-    succeeded = desk.speak(1.01)[0].succeeded
+    succeeded = desk.speak(1.03)[0].succeeded
     assert succeeded is not None
     assert succeeded.tokens == [second.token, third.token]
 
 
-def test_reports_of_a_partition_keep_their_distance(desk: Desk) -> None:
+def test_results_gather_for_longer_while_the_owner_has_an_offer(desk: Desk) -> None:
     first, second = desk.grant(2, 1.0).starts
     desk.end([first])
     desk.round(1.0)
     desk.end([second])
-    assert desk.speak(1.001) == {}
+    assert desk.speak(1.024) == {}
+    assert desk.exchange.next_at() == pytest.approx(1.025)
+    assert desk.speak(1.026)[0].succeeded is not None
+
+
+def test_results_go_soon_when_the_owner_has_no_offer_left(desk: Desk) -> None:
+    runs = desk.grant(9, 1.0).starts
+    desk.end(runs[:1])
+    desk.round(1.0)
+    desk.grant(2, 1.001, frame=2)
+    desk.end(runs[1:])
+    assert desk.speak(1.004) == {}
+    assert desk.exchange.next_at() == pytest.approx(1.005)
+    assert desk.speak(1.006)[0].succeeded is not None
+
+
+def test_failures_and_hand_backs_do_not_gather_for_long(desk: Desk) -> None:
+    first, second = desk.grant(2, 1.0).starts
+    desk.end([first])
+    desk.round(1.0)
+    desk.end([second], Failure("E", "m"))
     assert desk.exchange.next_at() == pytest.approx(1.005)
 
 

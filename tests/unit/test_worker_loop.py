@@ -596,6 +596,21 @@ async def test_idle_worker_leaves_at_once() -> None:
         assert await running.leave() == Drained(0, 0)
 
 
+async def test_worker_without_a_broker_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = threading.Event()
+
+    async def open_for_ever(worker_id: str) -> int:
+        opening.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    owner = OwnerDouble()
+    monkeypatch.setattr(owner.channel, "open", open_for_ever)
+    running = Running(App(), owner, WorkerSettings(grace_s=3_600))
+    await asyncio.to_thread(opening.wait)
+    assert await running.leave() == Drained(0, 0)
+
+
 async def test_broken_link_stops_the_tasks_and_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     entered, stopped = asyncio.Event(), asyncio.Event()
 

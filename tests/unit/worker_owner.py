@@ -32,7 +32,7 @@ class OwnerDouble:
 
     def __init__(self, partitions: int = 2) -> None:
         self.clock = SystemClock()
-        self.channel = MemoryChannel(self.clock, partitions, self._hear)
+        self.channel = MemoryChannel(self.clock, partitions, self.hear)
         self.reports: list[tuple[int, Report]] = []
         self.succeeded: dict[str, int] = {}
         self.failed: dict[str, Failed] = {}
@@ -92,7 +92,8 @@ class OwnerDouble:
 
     # -- the owner
 
-    def _hear(self, partition: int, report: Report) -> None:
+    def hear(self, partition: int, report: Report) -> None:
+        """Take a report; from any thread."""
         with self._lock:
             self.reports.append((partition, report))
             self._take_results(partition, report)

@@ -1,0 +1,99 @@
+"""`python -m docs.generate_settings` writes `docs/reference/settings.md` from the settings classes."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt, MaxLen
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+from pydantic_settings import BaseSettings
+
+from api.settings import ApiSettings
+from minutebook.client.settings import ClientSettings
+from minutebook.log.admin import TopicSettings
+from minutebook.log.settings import KafkaSettings
+from minutebook.worker.settings import WorkerSettings
+from streams.settings import StreamsSettings
+
+PAGE: Final = Path(__file__).parent / "reference" / "settings.md"
+PARTS: Final[tuple[tuple[str, str, type[BaseSettings]], ...]] = (
+    ("Kafka", "Every process; all clients are made from these.", KafkaSettings),
+    (
+        "Topics",
+        "`topics create`, `topics check`, and the check at the start of owners and API.",
+        TopicSettings,
+    ),
+    ("Owners", "`python -m streams`.", StreamsSettings),
+    ("API", "`python -m api`.", ApiSettings),
+    ("Workers", "`worker run`.", WorkerSettings),
+    ("Client", "`Client`, `SyncClient` and the commands that go through the API.", ClientSettings),
+)
+_HEAD: Final = """# Settings
+
+Read once from the environment when a process starts, and passed on; nothing else reads it. A value that cannot be taken
+stops the start. Durations and sizes name their unit: `_S` seconds, `_MS` milliseconds, `_BYTES`. This page is written by
+`python -m docs.generate_settings`.
+"""
+_BOUNDS: Final = {
+    Ge: "at least {}",
+    Gt: "above {}",
+    Le: "at most {}",
+    Lt: "below {}",
+    MaxLen: "at most {} characters",
+}
+_ATTRIBUTES: Final = {Ge: "ge", Gt: "gt", Le: "le", Lt: "lt", MaxLen: "max_length"}
+
+
+def page() -> str:
+    """The page as it must be."""
+    return "\n".join([_HEAD, *(_section(*part) for part in PARTS)])
+
+
+def _section(title: str, use: str, kind: type[BaseSettings]) -> str:
+    prefix = str(kind.model_config.get("env_prefix"))
+    rows = [_row(prefix, name, field) for name, field in kind.model_fields.items()]
+    return "\n".join(
+        [f"## {title}", "", use, "", "| name | value | default | meaning |", "|---|---|---|---|", *rows, ""]
+    )
+
+
+def _row(prefix: str, name: str, field: FieldInfo) -> str:
+    if not field.description:
+        raise ValueError(f"{prefix}{name.upper()} says nowhere what it means: give its Field a description")
+    value = ", ".join([kind_of(field.annotation), *_bounds(field)])
+    return f"| `{prefix}{name.upper()}` | {value} | {_default(field)} | {field.description} |"
+
+
+def kind_of(annotation: Any) -> str:
+    """What a value looks like in the environment."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return kind_of(next(part for part in inner if part is not type(None)))
+    if origin is Annotated:
+        return kind_of(inner[0])
+    if origin is Literal:
+        return " ".join(f"`{choice}`" for choice in inner)
+    known = {int: "whole number", float: "number", Path: "path", tuple: "names", dict: "JSON"}
+    return known.get(origin or annotation, "text")
+
+
+def _bounds(field: FieldInfo) -> Iterator[str]:
+    for bound in field.metadata:
+        text = _BOUNDS.get(type(bound))
+        if text is not None:
+            yield text.format(f"{getattr(bound, _ATTRIBUTES[type(bound)]):,}")
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default
+    if value is PydanticUndefined:
+        return "made at the start"
+    return "none" if value is None or value in ("", (), {}) else f"`{value}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

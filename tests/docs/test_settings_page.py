@@ -1,0 +1,37 @@
+"""Pages that follow from the code are what the code says now."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from docs import generate_settings, generate_topics
+
+
+def test_settings_page_is_what_the_classes_say() -> None:
+    remedy = "run `python -m docs.generate_settings`"
+    assert generate_settings.PAGE.read_text() == generate_settings.page(), remedy
+
+
+def test_topics_page_is_what_the_table_says() -> None:
+    remedy = "run `python -m docs.generate_topics`"
+    assert generate_topics.PAGE.read_text() == generate_topics.page(), remedy
+
+
+def test_every_settings_class_is_on_the_page() -> None:
+    ours = {kind for kind in BaseSettings.__subclasses__() if kind.__module__.split(".")[0] != "tests"}
+    assert {kind for _, _, kind in generate_settings.PARTS} == {
+        kind for kind in ours if kind.model_config.get("env_prefix", "").startswith("MINUTEBOOK_")
+    }
+
+
+def test_setting_without_a_meaning_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent(BaseSettings):
+        model_config = SettingsConfigDict(env_prefix="SILENT_")
+        told: int = Field(default=1, description="something")
+        untold: int = 2
+
+    monkeypatch.setattr(generate_settings, "PARTS", (("Silent", "", Silent),))
+    with pytest.raises(ValueError, match="SILENT_UNTOLD"):
+        generate_settings.page()

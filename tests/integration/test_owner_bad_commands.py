@@ -1,0 +1,408 @@
+"""Records on `job-commands` that nobody should send: each is rejected or refused once, on record, and the owner goes on."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from minutebook import ids
+from minutebook.clock import wall_ns
+from minutebook.domain import events as facts
+from minutebook.domain.commands import CancelJob, DeclareQueue, RunJobNow, SubmitJob
+from minutebook.domain.records import Report, Tick
+from minutebook.log.port import RawRecord
+from minutebook.wire import codec, topics
+from minutebook.wire.frames import Frame, encode_frame
+from tests.crash.stack import PARTITIONS, TENANT, Stack, home_of, job, key_of
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+DAY_MS: Final = 86_400_000
+NEVER_DUE: Final = {"delay_ms": 365 * DAY_MS}
+
+
+@pytest.fixture(scope="module")
+def stack(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One owner for all tests of this module."""
+    made = Stack(broker.bootstrap_servers, tmp_path_factory.mktemp("owners"))
+    owner = made.owner("o1")
+    made.await_ready(owner)
+    yield made
+    assert owner.is_running, made.story()
+    assert not owner.exits
+    made.close()
+
+
+def later_job(partition: int | None = None, **fields: Any) -> SubmitJob:
+    """A job that is not due during the tests, on `partition` if one is named."""
+    while True:
+        found = job(**(NEVER_DUE | {"task": "raw"} | fields))
+        if partition is None or home_of(found) == partition:
+            return found
+
+
+def await_accepted(stack: Stack, command: SubmitJob) -> facts.JobSubmitted:
+    """The one event by which a job was accepted, at its home."""
+
+    def found() -> list[Any]:
+        return [f for f in stack.log.of(facts.JobSubmitted) if f.event.job_id == command.job_id]
+
+    stack.until(f"{command.job_id} accepted", lambda _: found())
+    assert [fact.partition for fact in found()] == [home_of(command)]
+    event = found()[0].event
+    assert isinstance(event, facts.JobSubmitted)
+    return event
+
+
+def send_good(stack: Stack, partition: int) -> facts.JobSubmitted:
+    """One good command, applied."""
+    command = later_job(partition)
+    stack.send(command)
+    return await_accepted(stack, command)
+
+
+def rejections(stack: Stack, topic: str, record: RawRecord, partition: int) -> list[facts.RecordRejected]:
+    place = (topic, partition, record.offset)
+    return [e for e in stack.log.events(facts.RecordRejected) if (e.topic, e.partition, e.offset) == place]
+
+
+def rejected_copies(stack: Stack, topic: str, record: RawRecord, partition: int) -> list[RawRecord]:
+    """What `rejected-records` holds of one record."""
+    wanted = {
+        ("mb_origin_topic", topic.encode()),
+        ("mb_origin_partition", str(partition).encode()),
+        ("mb_origin_offset", str(record.offset).encode()),
+    }
+    return [one for one in stack.whole(topics.REJECTED)[partition] if wanted <= set(one.headers)]
+
+
+def assert_rejected_once(stack: Stack, topic: str, record: RawRecord, partition: int) -> str:
+    """Once in the log, once on `rejected-records` with its headers and bytes. The reason."""
+    stack.until("rejected", lambda _: rejections(stack, topic, record, partition))
+    send_good(stack, partition)
+    copies: list[RawRecord] = []
+    stack.until("on rejected-records", lambda _: copies.extend(rejected_copies(stack, topic, record, partition)) or copies)
+    found = rejections(stack, topic, record, partition)
+    assert len(found) == len(copies) == 1
+    assert dict(copies[0].headers)["mb_reason"] == found[0].reason.encode()
+    assert (copies[0].key, copies[0].value) == (record.key, (record.value or b"")[: 64 << 10])
+    return found[0].reason
+
+
+class _Touch:
+    """Unpickled, it would leave a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> Any:
+        return (Path.touch, (self._path,))
+
+
+def event_frame() -> bytes:
+    header: dict[str, Any] = {name: 0 for name in ("offset", "epoch", "now", "rules", "outputs_sent_through")}
+    return encode_frame(
+        Frame(head=bytes(32), owner="me", tzdata="", settings=b"", inputs=[], slices=[], events=[], **header)
+    )
+
+
+def batch_of(count: int, **fields: Any) -> bytes:
+    return codec.encode(codec.CommandBatch([later_job(0, **fields) for _ in range(count)]))
+
+
+UNKNOWN_TYPE = b"\xc3\x01" + bytes(range(8)) + bytes(20)
+GOOD = codec.encode(Tick("nobody", 1))
+BROKEN: dict[str, tuple[Callable[[], bytes | None], str]] = {
+    "null": (lambda: None, "null value"),
+    "empty": (lambda: b"", "single-object"),
+    "text": (lambda: b"hello", "single-object"),
+    "unknown type": (lambda: UNKNOWN_TYPE, "fingerprint"),
+    "header alone": (lambda: GOOD[:10], "damaged"),
+    "cut": (lambda: GOOD[:-1], "damaged"),
+    "bytes behind the end": (lambda: GOOD + b"\0", "after the end"),
+    "an owner's frame": (event_frame, "belong"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_undecodable_command_is_rejected_once(stack: Stack, kind: str) -> None:
+    make, reason = BROKEN[kind]
+    record = stack.produce(topics.COMMANDS, 0, make(), b"some key")
+
+    assert reason in assert_rejected_once(stack, topics.COMMANDS, record, 0)
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_undecodable_report_is_rejected_once(stack: Stack, kind: str) -> None:
+    make, reason = BROKEN[kind]
+    record = stack.produce(topics.REPORTS, 1, make())
+
+    assert reason in assert_rejected_once(stack, topics.REPORTS, record, 1)
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_undecodable_mail_is_rejected_once(stack: Stack, kind: str) -> None:
+    make, reason = BROKEN[kind]
+    record = stack.produce(topics.MAIL, 2, make())
+
+    assert reason in assert_rejected_once(stack, topics.MAIL, record, 2)
+
+
+def test_pickled_command_is_rejected_and_never_loaded(stack: Stack, tmp_path: Path) -> None:
+    record = stack.produce(topics.COMMANDS, 0, pickle.dumps(_Touch(tmp_path / "loaded")))
+
+    assert_rejected_once(stack, topics.COMMANDS, record, 0)
+    assert not (tmp_path / "loaded").exists()
+
+
+def test_record_of_another_topic_is_rejected(stack: Stack) -> None:
+    on_commands = stack.produce(topics.COMMANDS, 0, codec.encode(Report("w.0", 1)))
+    on_reports = stack.produce(topics.REPORTS, 0, codec.encode(later_job(0)))
+
+    assert "belong" in assert_rejected_once(stack, topics.COMMANDS, on_commands, 0)
+    assert "belong" in assert_rejected_once(stack, topics.REPORTS, on_reports, 0)
+
+
+def test_key_that_names_another_job_is_rejected(stack: Stack) -> None:
+    command = later_job(0)
+    record = stack.produce(topics.COMMANDS, 0, codec.encode(command), b"a/A")
+
+    assert "key" in assert_rejected_once(stack, topics.COMMANDS, record, 0)
+    assert command.job_id not in {event.job_id for event in stack.log.events(facts.JobSubmitted)}
+
+
+@pytest.mark.parametrize("names", [{"tenant": ""}, {"tenant": "a b"}, {"job_id": ""}, {"job_id": "x" * 129}])
+def test_single_command_without_valid_names_is_rejected(stack: Stack, names: dict[str, str]) -> None:
+    command = msgspec.structs.replace(later_job(0), **names)
+    record = stack.produce(topics.COMMANDS, 0, codec.encode(command), key_of(command).encode())
+
+    assert "tenant" in assert_rejected_once(stack, topics.COMMANDS, record, 0)
+
+
+def test_commands_of_a_batch_are_judged_alone(stack: Stack) -> None:
+    good, nameless = later_job(1), msgspec.structs.replace(later_job(1), tenant="")
+    stack.produce(topics.COMMANDS, 1, codec.encode(codec.CommandBatch([nameless, good])))
+
+    await_accepted(stack, good)
+    stack.until("refused", lambda log: refusal_of(stack, nameless.command_id))
+    assert refusal_of(stack, nameless.command_id)[0].field == "tenant"
+
+
+def refusal_of(stack: Stack, command_id: str) -> list[facts.CommandRejected]:
+    return [e for e in stack.log.events(facts.CommandRejected) if e.command_id == command_id]
+
+
+@pytest.mark.parametrize(("count", "payload"), [(501, b"1"), (8, b" " * (200 << 10))])
+def test_oversized_batch_is_rejected(stack: Stack, count: int, payload: bytes) -> None:
+    record = stack.produce(topics.COMMANDS, 0, batch_of(count, payload=payload), b"k")
+
+    assert "limit" in assert_rejected_once(stack, topics.COMMANDS, record, 0)
+
+
+def test_broker_refuses_a_record_of_ten_megabytes(stack: Stack) -> None:
+    with pytest.raises(KafkaException) as refused:
+        stack.produce(topics.COMMANDS, 0, bytes(9_900_000))
+
+    assert refused.value.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
+    send_good(stack, 0)
+
+
+def test_command_without_key_is_applied_by_its_body(stack: Stack) -> None:
+    command = later_job(3)
+    stack.produce(topics.COMMANDS, 3, codec.encode(command), None)
+
+    await_accepted(stack, command)
+
+
+def test_command_with_strange_headers_is_applied(stack: Stack) -> None:
+    command = later_job(3)
+    headers = [(f"h{number}", b"\xff\xfe\x1b[31m") for number in range(200)]
+    stack.produce(topics.COMMANDS, 3, codec.encode(command), key_of(command).encode(), headers)
+
+    await_accepted(stack, command)
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_misplaced_command_is_forwarded_once_and_applied_once(stack: Stack, is_batch: bool) -> None:
+    command = later_job(2)
+    body = codec.CommandBatch([command]) if is_batch else command
+    record = stack.produce(topics.COMMANDS, 1, codec.encode(body), key_of(command).encode())
+
+    assert await_accepted(stack, command).accepted_at == record.stamp
+    for partition in range(PARTITIONS):
+        send_good(stack, partition)
+    forwarded = [f for f in stack.log.of(facts.CommandForwarded) if f.event.command_id == command.command_id]
+    assert [(fact.partition, fact.event.partition) for fact in forwarded] == [(1, 2)]
+    assert [e.job_id for e in stack.log.events(facts.JobSubmitted)].count(command.job_id) == 1
+
+
+def test_repeated_mail_is_applied_once(stack: Stack) -> None:
+    command = later_job(2)
+    stack.produce(topics.COMMANDS, 1, codec.encode(command), key_of(command).encode())
+    await_accepted(stack, command)
+    mail = stack.whole(topics.MAIL)[2][-1]
+    stack.produce(topics.MAIL, 2, mail.value)
+
+    send_good(stack, 2)
+    taken = [(e.sender, e.frame, e.row) for e in stack.log.events(facts.MailTaken)]
+    assert len(taken) == len(set(taken))
+
+
+def test_declared_queue_reaches_every_partition(stack: Stack) -> None:
+    name = f"q-{ids.job_id_from_key(TENANT, str(wall_ns()))}"
+    early = [later_job(p, queue=name) for p in range(PARTITIONS)]
+    stack.submit(early)
+    stack.until("refused", lambda _: all(refusal_of(stack, one.command_id) for one in early))
+    assert {refusal_of(stack, one.command_id)[0].reason for one in early} == {"unknown_queue"}
+
+    stack.send(DeclareQueue(name=name, command_id="declare", issued_at=0))
+    stack.until(
+        "copied everywhere",
+        lambda log: {f.partition for f in log.of(facts.QueueCopied) if f.event.name == name}
+        == set(range(PARTITIONS)),
+    )
+    for partition in range(PARTITIONS):
+        command = later_job(partition, queue=name)
+        stack.send(command)
+        assert await_accepted(stack, command).queue == name
+
+
+def test_command_sent_again_changes_nothing(stack: Stack) -> None:
+    command = later_job(0)
+    stack.send(command)
+    await_accepted(stack, command)
+    stack.submit([later_job(0) for _ in range(500)])
+    stack.send(command)
+
+    send_good(stack, 0)
+    assert [e.job_id for e in stack.log.events(facts.JobSubmitted)].count(command.job_id) == 1
+    assert not refusal_of(stack, command.command_id)
+
+
+def test_command_of_eight_days_ago_is_refused(stack: Stack) -> None:
+    command = later_job(0, issued_at=wall_ns() // 1_000_000 - 8 * DAY_MS)
+    stack.send(command)
+
+    stack.until("refused", lambda _: refusal_of(stack, command.command_id))
+    assert refusal_of(stack, command.command_id)[0].reason == "too_old"
+    send_good(stack, 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"cron": "61 * * * *", "delay_ms": None}, "cron"),
+        ({"cron": "0 0 30 2 *", "delay_ms": None}, "cron"),
+        ({"cron": "* * * * *", "delay_ms": None, "zone": "Mars/Olympus"}, "zone"),
+        ({"cron": "* * * * *"}, "cron"),
+        ({"delay_ms": -1}, "delay"),
+        ({"delay_ms": 2**62}, "delay"),
+        ({"delay_ms": None, "run_at": -(2**62)}, "run_at"),
+        ({"delay_ms": None, "run_at": 2**62}, "run_at"),
+        ({"delay_ms": None, "run_at": 1}, "run_at"),
+        ({"payload": bytes((256 << 10) + 1)}, "payload"),
+        ({"timeout_ms": 0}, "timeout"),
+        ({"task": "not a name"}, "task"),
+        ({"command_id": ""}, "command_id"),
+    ],
+)
+def test_senseless_job_is_refused_with_its_field(stack: Stack, fields: dict[str, Any], field: str) -> None:
+    command = later_job(0, **fields)
+    stack.send(command)
+
+    stack.until("refused", lambda _: any(e.job_id == command.job_id for e in stack.log.events(facts.CommandRejected)))
+    (refusal,) = [e for e in stack.log.events(facts.CommandRejected) if e.job_id == command.job_id]
+    assert (refusal.reason, refusal.field) == ("invalid", field)
+    send_good(stack, 0)
+
+
+def test_cancel_and_run_of_an_unknown_job_are_refused(stack: Stack) -> None:
+    name, now = later_job(0).job_id, wall_ns() // 1_000_000
+    stack.send(CancelJob(tenant=TENANT, job_id=name, command_id="c1", issued_at=now))
+    stack.send(RunJobNow(tenant=TENANT, job_id=name, command_id="c2", issued_at=now))
+
+    stack.until("both refused", lambda log: len(refusals_of_job(stack, name)) == 2)
+    assert {event.reason for event in refusals_of_job(stack, name)} == {"not_found"}
+
+
+def refusals_of_job(stack: Stack, name: str) -> list[facts.CommandRejected]:
+    return [e for e in stack.log.events(facts.CommandRejected) if e.job_id == name]
+
+
+@pytest.mark.parametrize("field", ["actor", "traceparent", "zone"])
+def test_texts_of_a_megabyte_hold_nobody_up(stack: Stack, field: str) -> None:
+    """Each record fits the broker; decided together they would not fit into one frame."""
+    commands = [later_job(0, **{field: "x" * 1_000_000}) for _ in range(12)]
+    stack.flood(topics.COMMANDS, 0, [codec.encode(command) for command in commands])
+
+    send_good(stack, 0)
+
+
+@pytest.mark.parametrize("field", ["task", "queue", "payload", "cron", "actor"])
+@pytest.mark.parametrize("partition", [0, 1])
+def test_command_of_the_brokers_limit_holds_nobody_up(stack: Stack, field: str, partition: int) -> None:
+    """With the frame's header around it, or forwarded, it would be larger than the broker takes."""
+    room = topics.MESSAGE_BYTES_MAX - 500
+    text = bytes(room) if field == "payload" else "x" * room
+    command = later_job(0, **{field: text})
+    stack.produce(topics.COMMANDS, partition, codec.encode(command))
+
+    send_good(stack, partition)
+
+
+def test_batch_of_endless_names_holds_nobody_up(stack: Stack) -> None:
+    commands = [
+        msgspec.structs.replace(later_job(0), tenant="x" * 2_000, command_id="y" * 90) for _ in range(400)
+    ]
+    stack.flood(topics.COMMANDS, 0, [codec.encode(codec.CommandBatch(commands)) for _ in range(12)])
+
+    send_good(stack, 0)
+
+
+def test_queue_for_very_many_tenants_holds_nobody_up(stack: Stack) -> None:
+    commands = [
+        DeclareQueue(
+            name="wide", command_id=f"w{number}", issued_at=0, tenants=[f"t{number}-{n}" for n in range(80_000)]
+        )
+        for number in range(6)
+    ]
+    stack.flood(topics.COMMANDS, home_of(commands[0]), [codec.encode(command) for command in commands])
+
+    for partition in range(PARTITIONS):
+        send_good(stack, partition)
+
+
+def transactional(stack: Stack) -> Producer:
+    producer = Producer(stack.kafka.confluent() | {"transactional.id": f"{stack.prefix}tx"})
+    producer.init_transactions()
+    return producer
+
+
+def test_transactions_of_others_leave_holes_that_are_passed(stack: Stack) -> None:
+    producer, topic = transactional(stack), stack.kafka.topic(topics.COMMANDS)
+    aborted, committed = later_job(0), later_job(0)
+    producer.begin_transaction()
+    producer.produce(topic, codec.encode(aborted), key_of(aborted).encode(), partition=0)
+    producer.flush()
+    producer.abort_transaction()
+    producer.begin_transaction()
+    producer.produce(topic, codec.encode(committed), key_of(committed).encode(), partition=0)
+    producer.commit_transaction()
+
+    await_accepted(stack, committed)
+    send_good(stack, 0)
+    assert aborted.job_id not in {event.job_id for event in stack.log.events(facts.JobSubmitted)}
+
+
+def test_flood_of_garbage_delays_a_good_command_little(stack: Stack) -> None:
+    """Fetching each rejected record anew would hold the owner up for a minute."""
+    stack.flood(topics.COMMANDS, 3, [b"garbage %d" % number for number in range(400)])
+
+    send_good(stack, 3)
+    garbage = [e for e in stack.log.events(facts.RecordRejected) if e.partition == 3]
+    assert len(garbage) >= 400

@@ -1,0 +1,187 @@
+"""Workers of this process against a real owner: what the log says is what the tasks did."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from minutebook.client.mint import mint_id
+from minutebook.domain import events as facts
+from minutebook.domain.commands import CancelJob, SubmitJob
+from minutebook.worker import App, Context, Drained, Fail, Retry, Worker, WorkerSettings
+from minutebook.worker.kafka import KafkaChannel
+from tests.crash.ledger import Ledger
+from tests.crash.stack import TENANT, Stack, job, now_ms
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def stack(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One owner for all tests of this module."""
+    made = Stack(broker.bootstrap_servers, tmp_path_factory.mktemp("owners"))
+    owner = made.owner("o1")
+    made.await_ready(owner)
+    yield made
+    assert Ledger(made.look()).complaints == []
+    assert owner.is_running, made.story()
+    made.close()
+
+
+class Here:
+    """A worker in this process."""
+
+    def __init__(self, stack: Stack, app: App, **settings: Any) -> None:
+        made = WorkerSettings(**({"name": "here", "grace_s": 10} | settings))
+        self.worker = Worker(app, made, KafkaChannel(stack.kafka))
+        self.task = asyncio.create_task(self.worker.run())
+
+    async def leave(self) -> Drained:
+        self.worker.drain()
+        return await self.task
+
+
+@asynccontextmanager
+async def workers(stack: Stack, app: App, count: int = 1, **settings: Any) -> AsyncIterator[list[Here]]:
+    async with AsyncExitStack() as exits:
+        made = [Here(stack, app, **settings) for _ in range(count)]
+        for one in made:
+            exits.push_async_callback(one.leave)
+        yield made
+
+
+async def outcomes(stack: Stack, jobs: list[SubmitJob], within_s: float = 60) -> Counter[str]:
+    """How the jobs' executions end, once all have."""
+    names = [(TENANT, f"{one.job_id}:{one.run_at}") for one in jobs]
+
+    def ends() -> Counter[str]:
+        ledger = Ledger(stack.log)
+        return Counter(ledger.outcome(name) if name in ledger.known() else "unknown" for name in names)
+
+    done = {"succeeded", "dead", "cancelled"}
+    await asyncio.to_thread(stack.until, "all ended", lambda _: set(ends()) <= done, within_s)
+    return ends()
+
+
+def due(count: int, task: str, after_ms: int = 300, **fields: Any) -> list[SubmitJob]:
+    at = now_ms() + after_ms
+    return [job(task=task, run_at=at, **fields) for _ in range(count)]
+
+
+async def test_each_job_runs_once_on_two_workers(stack: Stack) -> None:
+    app, ran = App(), Counter[str]()
+
+    @app.task("once")
+    async def once(payload: object, ctx: Context) -> None:
+        ran[ctx.execution_id] += 1
+
+    async with workers(stack, app, 2, concurrency=50):
+        jobs = due(1_000, "once")
+        stack.submit(jobs)
+        assert await outcomes(stack, jobs) == {"succeeded": 1_000}
+    assert ran == {f"{one.job_id}:{one.run_at}": 1 for one in jobs}
+
+
+async def test_long_tasks_are_shown_and_not_withdrawn(stack: Stack) -> None:
+    app = App()
+
+    @app.task("long")
+    async def long(payload: object) -> None:
+        await asyncio.sleep(4)
+
+    async with workers(stack, app, concurrency=20):
+        jobs = due(20, "long")
+        stack.submit(jobs)
+        assert await outcomes(stack, jobs) == {"succeeded": 20}
+    mine = {f"{one.job_id}:{one.run_at}" for one in jobs}
+    returned = [event for event in stack.log.events(facts.GrantsReturned) if event.reason == "withdrawn"]
+    assert not [name for event in returned for name in event.executions if name in mine]
+
+
+async def test_outcomes_as_values_reach_the_log(stack: Stack) -> None:
+    app = App()
+
+    @app.task("moody")
+    def moody(payload: str, ctx: Context) -> object:
+        if payload == "fail":
+            return Fail("never")
+        return Retry(after="100ms", reason="once more") if ctx.attempt < 3 else None
+
+    async with workers(stack, app):
+        retried, refused = due(1, "moody", payload=b'"retry"'), due(1, "moody", payload=b'"fail"')
+        stack.submit(retried + refused)
+        assert await outcomes(stack, retried) == {"succeeded": 1}
+        assert await outcomes(stack, refused) == {"dead": 1}
+    failed = [
+        e
+        for e in stack.log.events(facts.AttemptFailed)
+        if e.execution == f"{retried[0].job_id}:{retried[0].run_at}"
+    ]
+    assert [(e.attempt, e.error_type, e.message) for e in failed] == [
+        (1, "Retry", "once more"),
+        (2, "Retry", "once more"),
+    ]
+
+
+async def test_few_slots_serve_all_partitions(stack: Stack) -> None:
+    app = App()
+
+    @app.task("short")
+    async def short(payload: object) -> None:
+        await asyncio.sleep(0.02)
+
+    async with workers(stack, app, 3, concurrency=2):
+        jobs = due(300, "short")
+        stack.submit(jobs)
+        assert await outcomes(stack, jobs) == {"succeeded": 300}
+    mine = {f"{one.job_id}:{one.run_at}" for one in jobs}
+    back = [
+        name for event in stack.log.events(facts.GrantsReturned) for name in event.executions if name in mine
+    ]
+    assert len(back) < 300
+
+
+async def test_running_task_of_a_cancelled_job_stops(stack: Stack) -> None:
+    app, entered, stopped = App(), asyncio.Event(), asyncio.Event()
+
+    @app.task("endless")
+    async def endless(payload: object) -> None:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    async with workers(stack, app):
+        jobs = due(1, "endless")
+        stack.submit(jobs)
+        await entered.wait()
+        stack.send(CancelJob(tenant=TENANT, job_id=jobs[0].job_id, command_id=mint_id(), issued_at=now_ms()))
+        await stopped.wait()
+        assert await outcomes(stack, jobs) == {"cancelled": 1}
+
+
+async def test_leaving_worker_hands_its_tasks_to_another(stack: Stack) -> None:
+    app, entered, release = App(), threading.Semaphore(0), asyncio.Event()
+
+    @app.task("moved")
+    async def moved(payload: object) -> None:
+        entered.release()
+        await release.wait()
+
+    async with workers(stack, app, 1, concurrency=5, grace_s=0) as [first]:
+        jobs = due(5, "moved")
+        stack.submit(jobs)
+        for _ in range(5):
+            await asyncio.to_thread(entered.acquire)
+        left = await first.leave()
+        assert (left.drained, left.handed_back) == (0, 5)
+        release.set()
+        async with workers(stack, app, concurrency=5):
+            assert await outcomes(stack, jobs) == {"succeeded": 5}

@@ -1,0 +1,196 @@
+"""What comes due: once and never early, retries, run-nows, and what a schedule missed."""
+
+from __future__ import annotations
+
+import pytest
+
+from minutebook.domain import events as facts
+from minutebook.domain import keys
+from minutebook.domain.due import MISFIRE_MAX, MISSED_STEP_MAX, due_of
+from minutebook.domain.events import Event
+from minutebook.domain.state import NONE_AT, UNCHANGED
+from tests.simulation.log_maker import T0, LogMaker, cancel, execution_of, failure, run_now, submit
+
+MINUTE_MS = 60_000
+DAY_MS = keys.DAY_MS
+NEXT_MINUTE = (T0 // MINUTE_MS + 1) * MINUTE_MS
+
+
+@pytest.fixture
+def maker() -> LogMaker:
+    made = LogMaker()
+    made.open()
+    return made
+
+
+def only(events: list[Event]) -> facts.ExecutionsQueued:
+    (event,) = events
+    assert isinstance(event, facts.ExecutionsQueued), event
+    return event
+
+
+def job_of(maker: LogMaker, job_id: str):  # type: ignore[no-untyped-def]  # its row
+    return maker.book.jobs.get(keys.job_row("acme", job_id))
+
+
+def test_nothing_comes_due_a_millisecond_early(maker: LogMaker) -> None:
+    maker.command(submit("a", run_at=T0 + 1_000))
+    maker.clock.advance(999)
+    assert maker.due() == []
+    maker.clock.advance(1)
+    assert only(maker.due()).executions == [execution_of("a", T0 + 1_000)]
+    assert maker.due() == []
+
+
+def test_a_due_job_is_queued_with_all_that_grants_need(maker: LogMaker) -> None:
+    maker.command(submit("a", run_at=T0 + 10, task="t"), submit("b", run_at=T0 + 5, tenant="blue", task="u"))
+    maker.clock.advance(10)
+    assert maker.due() == [
+        facts.ExecutionsQueued(
+            tenants=["blue", "acme"],
+            queues=["default"],
+            tasks=["u", "t"],
+            tenant=[0, 1],
+            queue=[0, 0],
+            task=[0, 1],
+            executions=[execution_of("b", T0 + 5), execution_of("a", T0 + 10)],
+            versions=[1, 1],
+            scheduled_at=[T0 + 5, T0 + 10],
+            due_at=[T0 + 5, T0 + 10],
+            next_at=[NONE_AT, NONE_AT],
+            attempts=[1, 1],
+            priorities=[5, 5],
+        )
+    ]
+
+
+def test_what_is_due_and_offered_for_is_granted_in_one_event(maker: LogMaker) -> None:
+    maker.command(submit("a"))
+    started, granted = maker.due("w1.1")
+    assert started == facts.SessionStarted("w1.1", "name of w1.1", ["t"], 10_000, 3_000)
+    assert isinstance(granted, facts.ExecutionsDueGranted)
+    assert (granted.sessions, granted.session) == (["w1.1"], [0])
+    (held,) = maker.running("w1.1")
+    assert held.token == (maker.reader.position << 16) + 1  # its row: the second of the frame
+
+
+def test_a_job_in_the_past_is_due_at_once_and_keeps_its_instant(maker: LogMaker) -> None:
+    maker.command(submit("a", run_at=T0 - 3_600_000))
+    event = only(maker.due())
+    assert (event.scheduled_at, event.due_at) == ([T0 - 3_600_000], [T0 - 3_600_000])
+    assert maker.book.cursor.now >= T0
+
+
+def test_a_one_off_runs_however_late_it_is(maker: LogMaker) -> None:
+    maker.command(submit("a", run_at=T0 + 1_000))
+    maker.clock.advance(30 * DAY_MS)
+    assert only(maker.due()).executions == [execution_of("a", T0 + 1_000)]
+
+
+def test_a_cron_names_its_next_instant(maker: LogMaker) -> None:
+    maker.command(submit("a", cron="* * * * *"))
+    maker.clock.advance(NEXT_MINUTE - T0)
+    event = only(maker.due())
+    assert (event.scheduled_at, event.next_at) == ([NEXT_MINUTE], [NEXT_MINUTE + MINUTE_MS])
+    assert job_of(maker, "a").next_at == NEXT_MINUTE + MINUTE_MS
+
+
+def test_every_missed_instant_of_a_day_runs(maker: LogMaker) -> None:
+    maker.command(submit("a", cron="*/30 * * * *"))
+    first = job_of(maker, "a").next_at
+    maker.clock.advance(DAY_MS)
+    event = only(maker.due())
+    assert event.scheduled_at == [first + n * 30 * MINUTE_MS for n in range(48)]
+    assert event.next_at == [*event.scheduled_at[1:], event.scheduled_at[-1] + 30 * MINUTE_MS]
+
+
+def test_the_latest_hundred_run_and_the_others_are_skipped_on_record(maker: LogMaker) -> None:
+    maker.command(submit("a", cron="* * * * *"))
+    maker.clock.advance(NEXT_MINUTE - T0 + 249 * MINUTE_MS)
+    skipped, queued = maker.due()
+    assert skipped == facts.ExecutionsSkipped(
+        "acme",
+        "a",
+        "misfire",
+        NEXT_MINUTE,
+        NEXT_MINUTE + 149 * MINUTE_MS,
+        150,
+        NEXT_MINUTE + 150 * MINUTE_MS,
+    )
+    assert isinstance(queued, facts.ExecutionsQueued)
+    assert queued.scheduled_at == [NEXT_MINUTE + n * MINUTE_MS for n in range(150, 250)]
+
+
+def test_instants_older_than_a_day_are_skipped(maker: LogMaker) -> None:
+    maker.command(submit("a", cron="0 * * * *"))
+    first = job_of(maker, "a").next_at
+    maker.clock.advance(first - T0 + 40 * 3_600_000)
+    skipped, queued = maker.due()
+    assert isinstance(skipped, facts.ExecutionsSkipped)
+    assert isinstance(queued, facts.ExecutionsQueued)
+    assert (skipped.first_at, skipped.count) == (first, 16)
+    assert len(queued.executions) == 25  # the one just a day old counts
+    assert skipped.next_at == queued.scheduled_at[0] == first + 16 * 3_600_000
+
+
+def test_a_single_instant_older_than_a_day_is_skipped(maker: LogMaker) -> None:
+    maker.command(submit("a", cron="0 0 1 * *"))
+    first = job_of(maker, "a").next_at
+    maker.clock.advance(first - T0 + DAY_MS + 1)
+    (skipped,) = maker.due()
+    assert isinstance(skipped, facts.ExecutionsSkipped)
+    assert (skipped.first_at, skipped.last_at, skipped.count) == (first, first, 1)
+    assert job_of(maker, "a").next_at == skipped.next_at > maker.clock.now()
+
+
+@pytest.mark.parametrize("more", [0, 1, 50, 99, 100, 5_000])
+def test_a_long_absence_is_caught_up_in_steps(maker: LogMaker, more: int) -> None:
+    """However the steps fall, all instants are accounted for and exactly the latest hundred run."""
+    missed = MISSED_STEP_MAX + more
+    maker.command(submit("a", cron="* * * * *"))
+    maker.clock.advance(NEXT_MINUTE - T0 + (missed - 1) * MINUTE_MS)
+    skipped = 0
+    run: list[int] = []
+    for _ in range(5):
+        for event in maker.due():
+            if isinstance(event, facts.ExecutionsSkipped):
+                skipped += event.count
+            else:
+                assert isinstance(event, facts.ExecutionsQueued)
+                run += event.scheduled_at
+    assert skipped + len(run) == missed
+    assert run == [maker.clock.now() - n * MINUTE_MS for n in reversed(range(MISFIRE_MAX))]
+
+
+def test_a_retry_comes_due_at_its_time_with_its_attempt(maker: LogMaker) -> None:
+    maker.command(submit("a"))
+    maker.due("w1.1")
+    (failed,) = maker.report(failure(maker.running()[0], retry_after_ms=700))
+    assert isinstance(failed, facts.AttemptFailed)
+    assert failed.retry_at == T0 + 700
+    maker.clock.advance(699)
+    assert maker.due() == []
+    maker.clock.advance(1)
+    event = only(maker.due())
+    assert (event.executions, event.attempts) == ([execution_of("a", T0)], [2])
+    assert (event.scheduled_at, event.due_at, event.next_at) == ([T0], [T0 + 700], [UNCHANGED])
+
+
+def test_a_row_taken_back_in_the_same_cycle_is_nothing(maker: LogMaker) -> None:
+    maker.command(submit("a"), submit("b"))
+    maker.command(run_now("a"))
+    rows = [key for key, _ in maker.book.index.scan(b"")]
+    maker.command(cancel("a"), cancel("b"))
+    assert [due_of(maker.book, key, maker.clock.now()) for key in rows] == [([], None)] * 3
+
+
+def test_rows_that_are_due_stand_at_the_frames_time_at_the_earliest(maker: LogMaker) -> None:
+    """What is already past is placed at `now`, so that it never falls behind the low-water mark of the index."""
+    maker.command(submit("a", run_at=T0 + 60_000))
+    maker.clock.advance(60_000)
+    maker.due()
+    maker.command(submit("late", run_at=T0), submit("cron", cron="* * * * *"), stamp=T0)
+    for key, _ in maker.book.index.scan(b""):
+        assert keys.index_parts(key)[0] >= maker.book.cursor.index_low
+    assert maker.book.cursor.index_low == T0 + 60_000
+    assert only(maker.due()).executions[0] == execution_of("late", T0)
