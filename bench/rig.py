@@ -175,7 +175,7 @@ async def measured(
     if faulty:
         await faulty
     found = tally.figures()
-    rig.say(f"{found.started:,} runs started, the last at T+{found.last_start_s} s")
+    rig.say(f"{found.started:,} runs started, {found.lost:,} did not; the last at T+{found.last_start_s} s")
     async with EventLog(rig.cluster.kafka, rig.partitions) as log:
         is_recorded = await log.read_until(facts.AttemptsSucceeded, found.started, _PATIENCE_S)
     settled_ns = time_ns()
@@ -183,6 +183,7 @@ async def measured(
     created_at = log.last_at.get(facts.JobSubmitted.__name__, 0)
     last_due_at = log.last_due_at
     from_ns = int((t_ms / 1000 - _BEFORE_S) * 1e9)
+    last_ns = tally.last_start_ns or settled_ns
     return Repetition(
         created_per_s=round(len(due_ms) / (created_at / 1e3 - sent.first_ns / 1e9), 1),
         first_start_s=found.first_start_s,
@@ -195,9 +196,7 @@ async def measured(
         lost=found.lost,
         repeated=found.repeated,
         last_due_record_s=None if last_due_at is None else (last_due_at - t_ms) / 1000,
-        cpu_s_per_1000_runs=_per_1000(
-            rig.consumption.cpu_between(from_ns, tally.last_start_ns), found.started
-        ),
+        cpu_s_per_1000_runs=_per_1000(rig.consumption.cpu_between(from_ns, last_ns), found.started),
         peak_rss_mib={kind: round(mib, 1) for kind, mib in sorted(rig.consumption.peak_rss_mib.items())},
         bytes_per_job=consumption.grown(empty, created, len(due_ms)),
         bytes_per_run=consumption.grown(created, consumption.disk(rig.data_dir), max(1, found.started)),
@@ -210,9 +209,7 @@ async def measured(
             "cpu_s_per_1000_runs_with_creating": _per_1000(
                 rig.consumption.cpu_between(began_ns, settled_ns), found.started
             ),
-            "cpu_s_of_others": round(
-                rig.consumption.cpu_between(from_ns, tally.last_start_ns)[consumption.OTHERS], 2
-            ),
+            "cpu_s_of_others": round(rig.consumption.cpu_between(from_ns, last_ns)[consumption.OTHERS], 2),
             "frames": log.frames,
             "void_frames": log.void,
             "rows": dict(log.rows),

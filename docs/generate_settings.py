@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt, MaxLen
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings
 
 from api.settings import ApiSettings
@@ -39,13 +37,13 @@ stops the start. Durations and sizes name their unit: `_S` seconds, `_MS` millis
 `python -m docs.generate_settings`.
 """
 _BOUNDS: Final = {
-    Ge: "at least {}",
-    Gt: "above {}",
-    Le: "at most {}",
-    Lt: "below {}",
-    MaxLen: "at most {} characters",
+    "ge": "at least {:,}",
+    "gt": "above {:,}",
+    "le": "at most {:,}",
+    "lt": "below {:,}",
+    "max_length": "at most {:,} characters",
 }
-_ATTRIBUTES: Final = {Ge: "ge", Gt: "gt", Le: "le", Lt: "lt", MaxLen: "max_length"}
+"""How pydantic calls a bound -> what it says."""
 
 
 def page() -> str:
@@ -83,15 +81,15 @@ def kind_of(annotation: Any) -> str:
 
 def _bounds(field: FieldInfo) -> Iterator[str]:
     for bound in field.metadata:
-        text = _BOUNDS.get(type(bound))
-        if text is not None:
-            yield text.format(f"{getattr(bound, _ATTRIBUTES[type(bound)]):,}")
+        yield from (
+            text.format(getattr(bound, name)) for name, text in _BOUNDS.items() if hasattr(bound, name)
+        )
 
 
 def _default(field: FieldInfo) -> str:
-    value = field.default
-    if value is PydanticUndefined:
+    if field.default_factory is not None:
         return "made at the start"
+    value = field.default
     return "none" if value is None or value in ("", (), {}) else f"`{value}`"
 
 

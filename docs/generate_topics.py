@@ -25,7 +25,7 @@ _HEAD: Final = """# Topics
 `minutebook topics create` makes them, `topics check` and the start of owners and API compare them. P is
 `MINUTEBOOK_TOPICS_PARTITIONS`, fixed for life: a job's partition is Kafka's default murmur2 of its key, modulo P. Values are
 Avro in single-object encoding, [`schemas/`](../../schemas/README.md) has them. No topic is compacted and none is written in
-transactions. A record is at most {message_mib} MiB, a payload {payload_kib} KiB. This page is written by
+transactions. The broker takes records of up to {message_mib} MiB, a payload ends at {payload_kib} KiB. This page is written by
 `python -m docs.generate_topics`.
 
 | topic | partitions | key | written by | read by | kept | stamped by |

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from minutebook.domain import book as state
 from minutebook.domain import view_rows as view
 from minutebook.domain.book import Book
+from minutebook.domain.rows import rows_of
 from minutebook.domain.view import PartitionView
 from minutebook.log.apply import fold_events, move_cursor
 from minutebook.log.checkpoint import Copy, Part
@@ -20,8 +21,8 @@ from minutebook.store.port import Rows
 from minutebook.store.rocks import RocksRows
 from minutebook.wire.frames import Frame
 
-_COMMIT_EVERY: Final = 64
-_COMMIT_ROWS: Final = 4_000
+_COMMIT_ROWS: Final = 8_000
+"""Rows of events folded before what they changed leaves memory."""
 _CACHE_BYTES: Final = 16 << 20
 
 
@@ -64,7 +65,7 @@ class Refold:
         self._view = make_rows(folder / "view", view.FAMILIES)
         self.book = Book(self._state)
         self._part = PartitionView(self._view, partition)
-        self._taken = 0
+        self._folded = 0
 
     def take(self, reader: FrameReader, frame: Frame | None) -> None:
         """Fold the frame that `reader` just took; None = the record was void.
@@ -75,11 +76,11 @@ class Refold:
             fold_events(self.book, frame)
             self._part.fold(frame.events, frame.now, frame.offset)
             self._part.answered.clear()
+            self._folded += sum(map(rows_of, frame.events))
         move_cursor(self.book, reader, frame)
-        self._taken += 1
-        if not self._taken % _COMMIT_EVERY:
+        if self._folded >= _COMMIT_ROWS:
+            self._folded = 0
             self.book.commit()
-        if self._part.pending() >= _COMMIT_ROWS:
             self._view.write(self._part.drain(), [])
 
     def rows(self, part: Part) -> Rows:

@@ -41,6 +41,9 @@ INPUTS_MS: Final = {topics.REPORTS: 25, topics.MAIL: 5, topics.COMMANDS: 10}
 REMEMBERED_DAYS: Final = 8
 DUE_ROWS_MAX: Final = 4_000
 GRANT_ROWS_MAX: Final = 8_000
+INPUT_BYTES_MAX: Final = 1 << 20
+MAIL_MORE_BYTES: Final = 4 << 10
+"""What mail puts around a forwarded command."""
 
 log = structlog.get_logger()
 
@@ -221,18 +224,17 @@ class Cycle:
         if (topic, record.offset) in self.poisoned:
             draft.add(facts.InputRefused(topic, record.offset, 0, "internal_error"))
             return
+        since = draft.bytes
         try:
-            decoded = codec.decode(record.value)
+            self._decoded(topic, record, _decode(topic, record.value), draft)
         except DecodeError as error:
             self._reject(topic, record, str(error), draft)
-            return
-        try:
-            self._decoded(topic, record, decoded, draft)
         except Exception as error:
             log.exception(
                 "an input cannot be decided", partition=self._partition, topic=topic, offset=record.offset
             )
             raise Redo(topic, record.offset) from error
+        draft.weigh(since, len(record.value or b""))
 
     def _decoded(self, topic: str, record: RawRecord, decoded: codec.Record, draft: Draft) -> None:
         if topic == topics.REPORTS:
@@ -355,7 +357,7 @@ class Cycle:
             else:
                 self.index.put(key)
         self.lanes.follow(self._book.queued.pending)
-        self.sessions.follow(self._book.running.pending)
+        self.sessions.follow()
         self.sessions.plan_over()
 
     def queued_for(self, session: Session) -> list[int]:
@@ -382,6 +384,14 @@ class Cycle:
     def replies(self) -> list[Inbox]:
         """Inbox records that answer reports of this cycle; they are not sent again after a crash."""
         return self.reports.replies()
+
+
+def _decode(topic: str, value: bytes | None) -> codec.Record:
+    """The record in `value`. Raises DecodeError, also for what could make a frame larger than the broker takes."""
+    limit = INPUT_BYTES_MAX + (MAIL_MORE_BYTES if topic == topics.MAIL else 0)
+    if value is not None and len(value) > limit:
+        raise DecodeError(f"a record of {len(value)} bytes; the limit is {limit}")
+    return codec.decode(value)
 
 
 def _due_place(key: bytes) -> tuple[str, int]:

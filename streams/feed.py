@@ -57,7 +57,7 @@ class Feed:
 
     def has_all_below(self, end: int) -> bool:
         """Whether every record below `end` has been taken from here."""
-        return self._expected >= end and not self.waiting
+        return (self.waiting[0].offset if self.waiting else self._expected) >= end
 
     def offer(self, record: RawRecord) -> None:
         """A record from the agent. Never waits."""

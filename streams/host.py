@@ -79,7 +79,7 @@ class Host:
             log.warning("partition lost", partition=owner.partition, reason=str(error))
             await owner.close()
             await asyncio.sleep(AGAIN_S)
-            if self._owners.get(owner.partition) is owner:
+            if self._owners.get(owner.partition) is owner and not owner.is_stopping:
                 self._open(owner.partition)
         except asyncio.CancelledError:
             raise
@@ -99,6 +99,7 @@ class Host:
         for partition in gone:
             await asyncio.gather(self._tasks.pop(partition), return_exceptions=True)
             await self._owners.pop(partition).close()
+            self.halted.pop(partition, None)
 
     async def close(self) -> None:
         """Close all owners."""

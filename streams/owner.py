@@ -89,7 +89,7 @@ class Owner:
         self.feeds: dict[str, Feed] = {}
         self._process = process
         self._halt = halt
-        self._is_stopping = False
+        self.is_stopping = False
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._offset_ms = 0
@@ -111,14 +111,21 @@ class Owner:
                 epoch=self._book.cursor.epoch,
                 position=self._reader.position,
             )
-            while not self._is_stopping:
+            while not self.is_stopping:
                 await self._cycle()
+                self._check_outbox()
         finally:
             self.state = "closed"
 
+    def _check_outbox(self) -> None:
+        """Raises what ended the outbox: nothing would be sent any more, and nobody would know."""
+        for task in self._tasks:
+            if task.done():
+                task.result()
+
     def stop(self) -> None:
         """Ask `run` to end after the cycle under way."""
-        self._is_stopping = True
+        self.is_stopping = True
         self._wake.set()
 
     def epoch(self) -> int:
@@ -168,7 +175,7 @@ class Owner:
         self._reader = await fold_to_end(self._book, process.events, partition, self._progress)
         bounds = await process.input_bounds(partition, self._book.cursor.now - WINDOW_MS)
         check_inputs(self._book, process.topic_ids, bounds.first)
-        self._inputs = {topic: self._book.cursor.inputs.get(topic, ("", -1))[1] for topic in topics.INPUTS}
+        self._inputs = self._applied()
         resend_from = self._book.cursor.outputs_sent_through + 1
         self._open_outbox(resend_from - 1)
         await self._claim(bounds.reports_from)
@@ -185,6 +192,10 @@ class Owner:
         self._reports_end = bounds.end[topics.REPORTS]
         for topic, end in bounds.end.items():
             self.feeds[topic].catch_up(end)
+
+    def _applied(self) -> dict[str, int]:
+        """Last offset of each input topic that the log says was consumed."""
+        return {topic: self._book.cursor.inputs.get(topic, ("", -1))[1] for topic in topics.INPUTS}
 
     def _progress(self, left: int) -> None:
         self.left = left
@@ -206,9 +217,10 @@ class Owner:
             self._check_genesis()
             epoch, applied = self._book.cursor.epoch + 1, self._inputs[topics.REPORTS]
             draft.add(facts.OwnershipTaken(self._process.owner_id, epoch, reports_from, applied + 1))
+            sent_at = self._clock()
             ack = await self._append(draft)
             if ack is not None:
-                self._set_clock(ack.stamp)
+                self._set_clock(sent_at, ack.stamp)
                 return
             await self._read_on()
 
@@ -220,10 +232,11 @@ class Owner:
                 f"not {self.partition} of {self._process.partitions}"
             )
 
-    def _set_clock(self, stamp: int) -> None:
-        self._offset_ms += stamp - self._now()
+    def _set_clock(self, sent_at: int, stamp: int) -> None:
+        """The broker stamped between sending and ack: only as far as it lies outside of that is the clock moved."""
+        self._offset_ms += stamp - min(max(stamp, sent_at), self._clock())
         if abs(self._offset_ms) > self._process.clock_bound_ms:
-            raise LogMismatchError(
+            raise ClockError(
                 f"this machine's clock is {-self._offset_ms} ms off the broker's: set it right"
             )
 
@@ -288,8 +301,11 @@ class Owner:
 
     # -- cycles
 
+    def _clock(self) -> int:
+        return self._process.clock.now() + self._offset_ms
+
     def _now(self) -> int:
-        return max(self._process.clock.now() + self._offset_ms, self._book.cursor.now)
+        return max(self._clock(), self._book.cursor.now)
 
     async def _cycle(self) -> None:
         await self._wait()
@@ -300,14 +316,14 @@ class Owner:
             draft, taken = cycle.decide(self._reader.position + 1, self._now())
         except Redo:
             return
-        for refused in self._refused:
-            draft.add(refused)
-        self._refused = []
+        refused = len(self._refused)
+        for event in self._refused:
+            draft.add(event)
         for topic, records in taken.inputs.items():
             self._inputs[topic] = records[-1].offset
             self._quiet_inputs += len(records)
         if draft.events or self._is_frame_owed(draft.now):
-            await self._make_durable(draft, taken)
+            await self._make_durable(draft, taken, refused)
         else:
             cycle.sessions.plan_over()
         replies = cycle.replies()
@@ -321,13 +337,14 @@ class Owner:
             return False
         return self._quiet_inputs >= QUIET_INPUTS_MAX or now - self._book.cursor.now >= QUIET_MS
 
-    async def _make_durable(self, draft: Draft, taken: Taken) -> None:
+    async def _make_durable(self, draft: Draft, taken: Taken, refused: int) -> None:
         epoch = self._book.cursor.epoch
         if await self._append(draft, self._core) is None:
             self._core.restore(taken)
             await self._decide_again(epoch)
             return
         self._quiet_inputs = 0
+        del self._refused[:refused]
         metrics.count(draft)
         await self._send_outputs(draft.placed, draft.offset, draft.now)
 
@@ -394,6 +411,7 @@ class Owner:
             take(self._book, reader, record)
             self._book.commit()
         self._reader = reader
+        self._inputs = self._applied()
 
     async def _decide_again(self, epoch: int) -> None:
         """The frame was void. Raises OwnershipLostError if somebody else owns the partition; only otherwise the same
@@ -405,7 +423,6 @@ class Owner:
         can_grant = self._core.can_grant
         self._open_core(self._core.sessions)
         self._core.can_grant = can_grant
-        self._inputs = {topic: cursor.inputs.get(topic, ("", -1))[1] for topic in topics.INPUTS}
 
     # -- waiting
 
@@ -427,7 +444,7 @@ class Owner:
             handle.cancel()
 
     def _idle_s(self) -> float:
-        now = self._process.clock.now() + self._offset_ms
+        now = self._clock()
         due_at = self._core.next_due_at()
         deadline = self._core.sessions.next_deadline()
         delays = [IDLE_MAX_S]

@@ -22,15 +22,22 @@ from minutebook.store.rocks import RocksRows
 from minutebook.wire import topics
 
 COMMIT_EVERY: Final = 64
+_HELD: Final = "/LOCK: "
+"""In RocksDB's message where another process, or another owner of this one, has the store open."""
 
 log = structlog.get_logger()
 
 
 def open_book(folder: Path) -> Book:
-    """The book in `folder`; a store that cannot be opened or read is thrown away and started empty."""
+    """The book in `folder`; a store that cannot be opened or read is thrown away and started empty.
+
+    One that somebody else has open is left alone: the error of the store is raised.
+    """
     try:
         return Book(RocksRows(folder, FAMILIES))
     except Exception as error:
+        if _HELD in str(error):
+            raise
         log.warning("store is damaged, rebuilding from the log", folder=str(folder), error=str(error)[:300])
         shutil.rmtree(folder, ignore_errors=True)
         return Book(RocksRows(folder, FAMILIES))

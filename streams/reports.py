@@ -16,7 +16,10 @@ from minutebook.domain.results import Held, decide_report, died, lost, returned
 from streams.draft import Draft
 from streams.sessions import TICK_WAIT_MS, Sessions
 
-ROWS_MAX: Final = 65_536
+ROWS_MAX: Final = 16_384
+FAILED_MAX: Final = 100
+HELD_MAX: Final = 65_536
+QUEUES_MAX: Final = 1_000
 NAME_CHARS_MAX: Final = 256
 
 log = structlog.get_logger()
@@ -150,8 +153,12 @@ def _senseless(report: Report) -> str:
         return "a session is <worker id>.<n>"
     if report.full is not None and len(report.full.tasks) > TASKS_MAX:
         return f"at most {TASKS_MAX} tasks"
+    if report.full is not None and (len(report.full.held) > HELD_MAX or len(report.full.queues) > QUEUES_MAX):
+        return f"at most {HELD_MAX} tokens held and {QUEUES_MAX} queues"
     if report.pulse is not None and report.pulse.offer < 0:
         return "an offer is not negative"
+    if len(report.failed) > FAILED_MAX:
+        return f"at most {FAILED_MAX} failures"
     for part in (report.succeeded, report.handed_back):
         if part is None:
             continue

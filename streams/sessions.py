@@ -35,8 +35,8 @@ class Sessions:
             session = self.open(name.decode())
             session.is_started = True
             session.lease_ms, session.pulse_ms = row.lease_ms, row.pulse_ms
-        for key, execution in self._book.running.scan(b""):
-            self.open(key[:-9].decode()).take(keys.token_of(key), execution)
+        for key, execution in sorted(self._book.running.scan(b""), key=lambda row: row[1].token):
+            self.open(execution.session).take(execution.token, key)
 
     def __iter__(self) -> Iterator[Session]:
         return iter(self._by_name.values())
@@ -60,26 +60,21 @@ class Sessions:
         """Forget a session."""
         self._by_name.pop(name, None)
 
-    def follow(self, pending: dict[bytes, bytes | None]) -> None:
-        """Running rows written and deleted by the frame just committed."""
-        known: dict[bytes, Session | None] = {}
-        for key, execution in pending.items():
-            prefix = key[:-9]
-            session = known.get(prefix)
-            if session is None:
-                name = prefix.decode()
-                session = self._by_name.get(name) if execution is None else self.open(name)
-                known[prefix] = session
-            if session is None:
-                continue
-            if execution is None:
-                session.drop(keys.token_of(key))
-            else:
-                queue = self._queue_of(execution) if session.has_caps() else ""
-                session.take(keys.token_of(key), execution, queue)
+    def follow(self) -> None:
+        """Attempts that the frame about to be committed starts and ends."""
+        running = self._book.running
+        for key, execution in running.pending.items():
+            before = running.committed(key)
+            if before is not None and (execution is None or execution.token != before.token):
+                ended = self._by_name.get(before.session)
+                if ended is not None:
+                    ended.drop(before.token)
+            if execution is not None and (before is None or execution.token != before.token):
+                session = self._by_name.get(execution.session) or self.open(execution.session)
+                session.take(execution.token, key, self._queue_of(key) if session.has_caps() else "")
 
     def _queue_of(self, key: bytes) -> str:
-        execution = self._book.executions.get(key)
+        execution = self._book.running.get(key)
         if execution is None:
             return ""
         spec = self._book.specs.get(keys.spec_row(keys.job_of_execution(key), execution.version))
@@ -101,7 +96,7 @@ class Sessions:
         found: list[Held] = []
         for token in tokens:
             key = session.running.get(token)
-            execution = None if key is None else self._book.executions.get(key)
+            execution = None if key is None else self._book.running.get(key)
             if key is not None and execution is not None and execution.token == token:
                 found.append(Held(key, token, execution))
         return found

@@ -46,15 +46,17 @@ def run(
         typer.Option(envvar="MINUTEBOOK_WORKER_CONCURRENCY", help="Tasks at once; 10 if not given."),
     ] = None,
     grace: Annotated[
-        str | None, typer.Option(help="Time for tasks to finish when asked to leave, such as 30s.")
+        str | None,
+        typer.Option(
+            envvar="MINUTEBOOK_WORKER_GRACE_S",
+            help="Time for tasks to finish when asked to leave, such as 30s.",
+        ),
     ] = None,
 ) -> None:
     """Run the tasks of an app until SIGTERM or SIGINT; a second signal ends it at once."""
     tasks = load(target)
     settings = _settings(queues=queues, concurrency=concurrency, grace_s=_seconds(grace))
-    logging.getLogger("aiokafka").setLevel(
-        logging.CRITICAL
-    )  # the channel says once what it would say at each try
+    _log_to_stderr()
     gc.collect()
     gc.freeze()
     drained = asyncio.run(_run(tasks, settings))
@@ -121,8 +123,15 @@ def _settings(**given: object) -> WorkerSettings:
 
 
 def _seconds(text: str | None) -> float | None:
+    """A duration, or a bare number of seconds as the environment has it."""
+    if text is None:
+        return None
     try:
-        return None if text is None else duration_ms(text) / 1_000
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return duration_ms(text) / 1_000
     except ValueError as error:
         _refuse(f"--grace: {error}")
 

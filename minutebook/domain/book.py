@@ -78,6 +78,13 @@ class Family(Generic[T]):
         if len(self._young) > CACHED_MAX:
             self._old, self._young = self._young, {}
 
+    def committed(self, key: bytes) -> T | None:
+        """The row under `key` as the store has it, whatever is pending."""
+        found = self._young.get(key)
+        if found is None:
+            found = self._old.get(key)
+        return self._read(key) if found is None else found
+
     def put(self, key: bytes, row: T) -> None:
         """Write `row`."""
         self.pending[key] = row
@@ -136,7 +143,7 @@ class Book:
         self.executions = Family(rows, "executions", Execution)
         self.index = Family(rows, "index", bytes)
         self.queued = Family(rows, "queued", bytes)
-        self.running = Family(rows, "running", bytes)
+        self.running = Family(rows, "running", Execution)
         self.counts = Family(rows, "counts", int)
         self.queues = Family(rows, "queues", Queue)
         self.sessions = Family(rows, "sessions", Session)
@@ -168,6 +175,15 @@ class Book:
         """Move the cursor."""
         self.cursor = cursor
         self.cursors.put(b"", cursor)
+
+    def execution(self, key: bytes) -> Execution | None:
+        """An open execution: one that runs lies in `running`, one that waits in `executions`."""
+        return self.running.get(key) or self.executions.get(key)
+
+    def executions_of(self, job: bytes) -> list[tuple[bytes, Execution]]:
+        """The open executions of a job, those that wait before those that run."""
+        prefix = job + b":"
+        return [*self.executions.scan(prefix), *self.running.scan(prefix)]
 
     def remembered(self, family: Family[T], row: bytes) -> T | None:
         """A row kept by day, looked for in every day that is kept."""

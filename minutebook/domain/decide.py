@@ -29,6 +29,7 @@ PAYLOAD_BYTES_MAX: Final = 256 << 10
 TIMEOUT_MIN_MS: Final = 1_000
 TIMEOUT_MAX_MS: Final = 7 * keys.DAY_MS
 PRIORITY: Final = 5
+TENANTS_MAX: Final = 1_000
 REASON_CHARS_MAX: Final = 1_000
 
 
@@ -235,7 +236,7 @@ def _cancel(book: Book, row: bytes, command: CancelJob, stamp: int) -> Event:
     waiting: list[str] = []
     stopping: list[str] = []
     tokens: list[int] = []
-    for key, execution in book.executions.scan(row + b":"):
+    for key, execution in book.executions_of(row):
         name = keys.names(key)[1]
         if execution.status == "running":
             stopping.append(name)
@@ -278,6 +279,8 @@ def _declare(book: Book, command: DeclareQueue, stamp: int) -> list[Event]:
         if not ids.is_name(command.name) or not ids.is_command_id(command.command_id):
             detail = "queue names have 1-128, command ids 1-64 ASCII letters, digits, . _ -"
             raise Refusal("invalid", "name", detail)
+        if len(command.tenants) > TENANTS_MAX or not all(map(ids.is_name, command.tenants)):
+            raise Refusal("invalid", "tenants", f"at most {TENANTS_MAX} names of tenants")
         _check_age(command, stamp)
     except Refusal as refusal:
         name, command_id = command.name[:128], command.command_id[:64]

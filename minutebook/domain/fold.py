@@ -41,7 +41,7 @@ def _job(book: Book, row: bytes) -> Job:
 
 
 def _execution(book: Book, row: bytes) -> Execution:
-    execution = book.executions.get(row)
+    execution = book.execution(row)
     if execution is None:
         raise BrokenFrameError(f"execution {row!r} is not open")
     return execution
@@ -61,7 +61,8 @@ def _answer(book: Book, row: bytes, command_id: str, answer: Answer, now: int) -
 
 def _put_job(book: Book, row: bytes, job: Job, now: int) -> None:
     """Write a job, or move it to the closed ones if it has come to its end."""
-    status = closed_status(job.status, job.next_at, job.open, job.last_outcome)
+    next_at = NONE_AT if job.is_once else job.next_at
+    status = closed_status(job.status, next_at, job.open, job.last_outcome)
     if status is None:
         book.jobs.pending[row] = job
         return
@@ -70,13 +71,14 @@ def _put_job(book: Book, row: bytes, job: Job, now: int) -> None:
     closed = Job(
         job.version,
         status,
-        job.next_at,
-        job.indexed_at,
+        next_at,
+        NONE_AT,
         job.open,
         job.last_outcome,
         job.fingerprint,
         job.command_id,
         job.accepted_at,
+        job.is_once,
     )
     book.closed.pending[keys.remembered_row(_remember(book, now), row)] = closed
 
@@ -93,13 +95,27 @@ def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outc
         job.fingerprint,
         job.command_id,
         job.accepted_at,
+        job.is_once,
     )
 
 
 def _submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> None:
     row = keys.job_row(event.tenant, event.job_id)
     at = max(event.next_at, now)
-    job = Job(1, "active", event.next_at, at, 0, "", event.fingerprint, event.command_id, event.accepted_at)
+    is_once = not event.cron
+    open_count = 1 if is_once else 0
+    job = Job(
+        1,
+        "active",
+        event.next_at,
+        at,
+        open_count,
+        "",
+        event.fingerprint,
+        event.command_id,
+        event.accepted_at,
+        is_once,
+    )
     spec = Spec(
         event.task,
         event.queue,
@@ -118,8 +134,11 @@ def _submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> N
 def _cancelled(book: Book, event: facts.JobCancelled, token: int, now: int) -> None:
     row = keys.job_row(event.tenant, event.job_id)
     job = _job(book, row)
-    if job.indexed_at != NONE_AT:
-        book.index.delete(keys.index_row(job.indexed_at, keys.JOB, row))
+    left = job.open - len(event.executions)
+    index_row = keys.index_row(job.indexed_at, keys.JOB, row) if job.indexed_at != NONE_AT else b""
+    if index_row and book.index.get(index_row) is not None:
+        book.index.delete(index_row)
+        left -= job.is_once
     for name in event.executions:
         key = keys.execution_row(event.tenant, name)
         execution = _execution(book, key)
@@ -128,8 +147,7 @@ def _cancelled(book: Book, event: facts.JobCancelled, token: int, now: int) -> N
         book.executions.delete(key)
     for name in event.stopping:
         key = keys.execution_row(event.tenant, name)
-        book.executions.put(key, replace(_execution(book, key), is_stopping=True))
-    left = job.open - len(event.executions)
+        book.running.put(key, replace(_execution(book, key), is_stopping=True))
     changed = replace(
         job, status="cancelled", next_at=NONE_AT, indexed_at=NONE_AT, open=left, last_outcome="cancelled"
     )
@@ -209,11 +227,9 @@ def _reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int, more_op
 
 
 def _due_granted(book: Book, event: facts.ExecutionsDueGranted, token: int, now: int) -> None:
-    executions, running = book.executions.pending, book.running.pending
+    running = book.running.pending
     for number, (key, execution) in enumerate(_come(book, event, now, "due_granted", "running"), token):
-        session = event.sessions[event.session[number - token]]
-        running[keys.running_row(session, number)] = key
-        executions[key] = _run(execution, number, session)
+        running[key] = _run(execution, number, event.sessions[event.session[number - token]])
 
 
 def _queued(book: Book, event: facts.ExecutionsQueued, token: int, now: int) -> None:
@@ -251,6 +267,10 @@ def _come(book: Book, event: Any, now: int, name: str, status: str) -> Iterator[
         job = _job(book, row)
         if job.next_at != scheduled_at:
             raise BrokenFrameError(f"{row!r}: instant {scheduled_at} is not the next one")
+        if job.is_once:
+            book.index.pending[keys.index_row(job.indexed_at, keys.JOB, row)] = None
+            yield key, Execution(version, 1, "queued", scheduled_at, due_at, due_at)
+            continue
         book.jobs.pending[row] = _reindexed(book, row, job, next_at, now, 1)
         yield key, Execution(version, 1, "queued", scheduled_at, due_at, due_at)
 
@@ -260,6 +280,7 @@ def _wait_over(book: Book, key: bytes, name: str, status: str) -> Execution:
     execution = _execution(book, key)
     require(execution.status, name, status, key)
     book.index.delete(keys.index_row(execution.indexed_at, keys.EXECUTION, key))
+    book.executions.delete(key)
     return replace(execution, status="queued", indexed_at=NONE_AT)
 
 
@@ -297,9 +318,8 @@ def _granted(book: Book, event: facts.ExecutionsGranted, token: int, now: int) -
         prefix = keys.lane_prefix(spec.queue, spec.task, spec.priority, event.tenants[tenant])
         queued[keys.queued_row(prefix, execution.ready_at, execution_id)] = None
         counts[prefix] += 1
-        session = event.sessions[session_number]
-        running[keys.running_row(session, number)] = key
-        executions.pending[key] = _run(execution, number, session)
+        running[key] = _run(execution, number, event.sessions[session_number])
+        executions.pending[key] = None
     _count_all(book, counts, -1)
 
 
@@ -307,18 +327,17 @@ def _granted(book: Book, event: facts.ExecutionsGranted, token: int, now: int) -
 
 
 def _running(book: Book, key: bytes, token: int, name: str, becomes: str) -> Execution:
-    """The execution whose running attempt has that token; its running row is deleted."""
+    """The execution whose running attempt has that token; it runs no more."""
     execution = _execution(book, key)
     require(execution.status, name, becomes, key)
     if execution.token != token:
         raise BrokenFrameError(f"{key!r} runs under token {execution.token}, not {token}")
-    book.running.delete(keys.running_row(execution.session, token))
+    book.running.delete(key)
     return execution
 
 
 def _end(book: Book, key: bytes, outcome: str, now: int) -> None:
     """An execution has reached its outcome."""
-    book.executions.pending[key] = None
     row = key[: key.rindex(b":")]
     job = _job(book, row)
     _put_job(book, row, _changed(job, job.next_at, job.indexed_at, job.open - 1, outcome), now)
@@ -326,14 +345,14 @@ def _end(book: Book, key: bytes, outcome: str, now: int) -> None:
 
 def _succeeded(book: Book, event: facts.AttemptsSucceeded, token: int, now: int) -> None:
     running = book.running.pending
-    get = book.executions.get
+    get = book.running.get
     tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
     for tenant, execution_id, ended in zip(event.tenant, event.executions, event.tokens, strict=True):
         key = tenants[tenant] + execution_id.encode()
         execution = get(key)
-        if execution is None or execution.status != "running" or execution.token != ended:
+        if execution is None or execution.token != ended:
             raise BrokenFrameError(f"{key!r} does not run under token {ended}, it cannot succeed")
-        running[keys.running_row(execution.session, ended)] = None
+        running[key] = None
         _end(book, key, "succeeded", now)
 
 
@@ -412,6 +431,7 @@ def _dead(book: Book, event: facts.ExecutionDead, token: int, now: int) -> None:
     spec = _spec(book, key, event.version)
     version = keys.spec_row(keys.job_of_execution(key), event.version)
     book.shelf.put(keys.remembered_row(_remember(book, now), version), spec)
+    book.executions.delete(key)
     _end(book, key, "dead", now)
 
 

@@ -113,16 +113,6 @@ def queued_parts(key: bytes) -> tuple[Lane, str]:
     return lane, tail[8:].decode()
 
 
-def running_row(session: str, token: int) -> bytes:
-    """Row of a running attempt, by session."""
-    return session.encode() + b"\0" + _U64.pack(token)
-
-
-def token_of(key: bytes) -> int:
-    """Token in a running row."""
-    return int(_U64.unpack(key[-8:])[0])
-
-
 def remembered_row(day: int, row: bytes) -> bytes:
     """Row that is forgotten as a whole day."""
     return _day(day) + row

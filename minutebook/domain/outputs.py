@@ -117,7 +117,7 @@ def _split(grants: list[_Grant]) -> Iterable[list[_Grant]]:
 
 def _collect(book: Book, event: Any, token: int, by_session: dict[str, list[_Grant]]) -> None:
     """What workers must know of the grants in one event; nothing of those whose token runs no more."""
-    executions, specs = book.executions.get, book.specs.get
+    executions, specs = book.running.get, book.specs.get
     tenants = [(tenant, tenant.encode() + b"\0") for tenant in event.tenants]
     lists = [by_session[session] for session in event.sessions]
     rows = zip(event.tenant, event.executions, event.session, strict=True)
@@ -182,7 +182,7 @@ def _single(
 
 def _cancels(book: Book, event: facts.JobCancelled, partition: int, frame: int, at: int) -> Iterable[Output]:
     for name, token in zip(event.stopping, event.tokens, strict=True):
-        execution = book.executions.get(keys.execution_row(event.tenant, name))
+        execution = book.running.get(keys.execution_row(event.tenant, name))
         if execution is not None and execution.token == token:
             record = Inbox(execution.session, partition, frame, at, [], None, [token])
             yield ToSession(execution.session, record)

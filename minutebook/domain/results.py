@@ -17,6 +17,7 @@ from minutebook.domain.state import NONE_AT, Execution
 MESSAGE_CHARS_MAX: Final = 8_192
 ERROR_TYPE_CHARS_MAX: Final = 256
 REFUSED: Final = "stale token"
+REFUSALS_MAX: Final = 1_000
 
 
 class Held(NamedTuple):
@@ -32,7 +33,8 @@ def legible(text: str, chars_max: int) -> str:
     cut = text[:chars_max]
     if cut.isprintable():
         return cut
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in cut)
+    escaped = (c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in cut)
+    return "".join(escaped)[:chars_max]
 
 
 def decide_report(book: Book, report: Report, now: int, ended: Mapping[int, str]) -> Iterable[list[Event]]:
@@ -52,6 +54,14 @@ def _refused(session: str, kind: str, tenant: str, execution: str, token: int, r
     return facts.ReportRefused(session, kind, tenant[:128], execution[:256], token, reason)
 
 
+def _bounded(session: str, kind: str, refused: list[Event]) -> list[Event]:
+    """Refusals of one report, so that a frame holds them: those beyond the limit are counted in one."""
+    more = len(refused) - REFUSALS_MAX
+    if more <= 0:
+        return refused
+    return [*refused[:REFUSALS_MAX], _refused(session, kind, "", "", -1, f"{REFUSED}, {more} more rows")]
+
+
 def _is_running(execution: Execution | None, session: str, token: int) -> bool:
     return execution is not None and execution.token == token and execution.session == session
 
@@ -60,7 +70,7 @@ def _succeeded(book: Book, session: str, result: Succeeded, ended: Mapping[int, 
     rows: list[tuple[int, str, int, int, int]] = []
     refused: list[Event] = []
     taken: set[int] = set()
-    get = book.executions.get
+    get = book.running.get
     tenants = [tenant.encode() + b"\0" for tenant in result.tenants]
     columns = zip(
         result.tenant, result.executions, result.tokens, result.start_delay_ms, result.run_ms, strict=True
@@ -78,6 +88,7 @@ def _succeeded(book: Book, session: str, result: Succeeded, ended: Mapping[int, 
             rows.append(row)
         elif ended.get(token) != "succeeded" and token not in taken:
             refused.append(_refused(session, "result", result.tenants[number], name, token, REFUSED))
+    refused = _bounded(session, "result", refused)
     if not rows:
         return refused
     tenant, executions, tokens, start_delay_ms, run_ms = (list(column) for column in zip(*rows, strict=True))
@@ -94,7 +105,7 @@ def _succeeded(book: Book, session: str, result: Succeeded, ended: Mapping[int, 
 
 def _failed(book: Book, session: str, failed: Failed, now: int, ended: Mapping[int, str]) -> list[Event]:
     key = keys.execution_row(failed.tenant, failed.execution)
-    execution = book.executions.get(key)
+    execution = book.running.get(key)
     if execution is None or not _is_running(execution, session, failed.token):
         if ended.get(failed.token) == "failed":
             return []
@@ -164,7 +175,7 @@ def _handed_back(book: Book, session: str, back: HandedBack, ended: Mapping[int,
     for number, name, token in zip(back.tenant, back.executions, back.tokens, strict=True):
         tenant = back.tenants[number]
         key = keys.execution_row(tenant, name)
-        execution = book.executions.get(key)
+        execution = book.running.get(key)
         if token in taken:
             continue
         if execution is not None and _is_running(execution, session, token):
@@ -172,7 +183,7 @@ def _handed_back(book: Book, session: str, back: HandedBack, ended: Mapping[int,
             held.append(Held(key, token, execution))
         elif ended.get(token) != "handed_back":
             events.append(_refused(session, "hand-back", tenant, name, token, REFUSED))
-    return [*returned("handed_back", held, NONE_AT), *events]
+    return [*returned("handed_back", held, NONE_AT), *_bounded(session, "hand-back", events)]
 
 
 def _columns(held: list[Held]) -> dict[str, list[int] | list[str]]:

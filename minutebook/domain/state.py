@@ -15,7 +15,11 @@ UNCHANGED: Final = -2
 
 
 class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A job that is not closed. `open` counts its open executions; `indexed_at` is where its row of the index lies."""
+    """A job that is not closed. `open` counts its open executions; `indexed_at` is where its row of the index lies.
+
+    A job that fires once (`is_once`) counts its one execution as open from the start and keeps `next_at` and
+    `indexed_at`, so that its row need not be written again when it comes due.
+    """
 
     version: int
     status: str
@@ -26,6 +30,7 @@ class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     fingerprint: bytes
     command_id: str
     accepted_at: int
+    is_once: bool = False
 
 
 class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):

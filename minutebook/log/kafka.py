@@ -35,8 +35,8 @@ def producer(kafka: KafkaSettings, **more: object) -> AIOKafkaProducer:
     )
 
 
-def reader(kafka: KafkaSettings) -> AIOKafkaConsumer:
-    """A consumer without group: `assign`, `seek`, read."""
+def reader(kafka: KafkaSettings, fetch_wait_ms: int = FETCH_WAIT_MS) -> AIOKafkaConsumer:
+    """A consumer without group: `assign`, `seek`, read. One that reads a single partition may let its fetches wait longer."""
     return AIOKafkaConsumer(
         **kafka.aiokafka(),
         enable_auto_commit=False,
@@ -44,7 +44,7 @@ def reader(kafka: KafkaSettings) -> AIOKafkaConsumer:
         isolation_level="read_committed",
         max_partition_fetch_bytes=topics.MESSAGE_BYTES_MAX + (1 << 20),
         fetch_max_bytes=FETCH_BYTES_MAX,
-        fetch_max_wait_ms=FETCH_WAIT_MS,
+        fetch_max_wait_ms=fetch_wait_ms,
         check_crcs=False,
     )
 

@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 _RETRY_S: Final = 0.5
 _POLL_MS: Final = 1_000
+_FETCH_WAIT_MS: Final = 500
 
 log = structlog.get_logger(__name__)
 
@@ -119,7 +120,7 @@ class KafkaChannel:
         await used.stop()
 
     async def _start_reader(self) -> None:
-        fresh = reader(self._kafka)
+        fresh = reader(self._kafka, _FETCH_WAIT_MS)
         try:
             await fresh.start()
             fresh.assign([self._inbox])

@@ -22,7 +22,7 @@ waits for the slots that they free.
 """
 SHOW_AFTER_S: Final = 0.05
 """Grants whose tasks run longer are acknowledged by a full pulse."""
-ROWS_MAX: Final = 5_000
+ROWS_MAX: Final = 2_000
 FAILED_MAX: Final = 64
 """Bounds of one report: each message may have 8 KiB."""
 

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 BLOCKED_S: Final = 1.0
-EVERY_S: Final = 0.25
+EVERY_S: Final = 0.5
 
 log = structlog.get_logger(__name__)
 

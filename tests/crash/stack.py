@@ -274,7 +274,8 @@ class Stack:
         kinds: dict[str, int] = {}
         for fact in self.log.facts:
             kinds[type(fact.event).__name__] = kinds.get(type(fact.event).__name__, 0) + 1
-        parts = [f"log: {kinds}, void: {[(p, v.offset, v.reason) for p, v in self.log.voids]}"]
+        last = "\n".join(f"{fact.partition}:{fact.frame} {str(fact.event)[:300]}" for fact in self.log.facts[-8:])
+        parts = [last, f"log: {kinds}, void: {[(p, v.offset, v.reason) for p, v in self.log.voids]}"]
         parts += [f"--- {one.name} exits {one.exits}\n{one.tail()}" for one in self.processes]
         return "\n".join(parts)
 

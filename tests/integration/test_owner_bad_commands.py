@@ -12,14 +12,13 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from minutebook import ids
-from minutebook.clock import wall_ns
 from minutebook.domain import events as facts
 from minutebook.domain.commands import CancelJob, DeclareQueue, RunJobNow, SubmitJob
 from minutebook.domain.records import Report, Tick
 from minutebook.log.port import RawRecord
 from minutebook.wire import codec, topics
 from minutebook.wire.frames import Frame, encode_frame
-from tests.crash.stack import PARTITIONS, TENANT, Stack, home_of, job, key_of
+from tests.crash.stack import PARTITIONS, TENANT, Stack, home_of, job, key_of, now_ms
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 DAY_MS: Final = 86_400_000
@@ -254,13 +253,13 @@ def test_repeated_mail_is_applied_once(stack: Stack) -> None:
 
 
 def test_declared_queue_reaches_every_partition(stack: Stack) -> None:
-    name = f"q-{ids.job_id_from_key(TENANT, str(wall_ns()))}"
+    name = f"q-{ids.job_id_from_key(TENANT, str(now_ms()))}"
     early = [later_job(p, queue=name) for p in range(PARTITIONS)]
     stack.submit(early)
     stack.until("refused", lambda _: all(refusal_of(stack, one.command_id) for one in early))
     assert {refusal_of(stack, one.command_id)[0].reason for one in early} == {"unknown_queue"}
 
-    stack.send(DeclareQueue(name=name, command_id="declare", issued_at=0))
+    stack.send(DeclareQueue(name=name, command_id="declare", issued_at=now_ms()))
     stack.until(
         "copied everywhere",
         lambda log: {f.partition for f in log.of(facts.QueueCopied) if f.event.name == name}
@@ -285,7 +284,7 @@ def test_command_sent_again_changes_nothing(stack: Stack) -> None:
 
 
 def test_command_of_eight_days_ago_is_refused(stack: Stack) -> None:
-    command = later_job(0, issued_at=wall_ns() // 1_000_000 - 8 * DAY_MS)
+    command = later_job(0, issued_at=now_ms() - 8 * DAY_MS)
     stack.send(command)
 
     stack.until("refused", lambda _: refusal_of(stack, command.command_id))
@@ -322,7 +321,7 @@ def test_senseless_job_is_refused_with_its_field(stack: Stack, fields: dict[str,
 
 
 def test_cancel_and_run_of_an_unknown_job_are_refused(stack: Stack) -> None:
-    name, now = later_job(0).job_id, wall_ns() // 1_000_000
+    name, now = later_job(0).job_id, now_ms()
     stack.send(CancelJob(tenant=TENANT, job_id=name, command_id="c1", issued_at=now))
     stack.send(RunJobNow(tenant=TENANT, job_id=name, command_id="c2", issued_at=now))
 
@@ -367,7 +366,7 @@ def test_batch_of_endless_names_holds_nobody_up(stack: Stack) -> None:
 def test_queue_for_very_many_tenants_holds_nobody_up(stack: Stack) -> None:
     commands = [
         DeclareQueue(
-            name="wide", command_id=f"w{number}", issued_at=0, tenants=[f"t{number}-{n}" for n in range(80_000)]
+            name="wide", command_id=f"w{number}", issued_at=now_ms(), tenants=[f"t{number}-{n}" for n in range(80_000)]
         )
         for number in range(6)
     ]

@@ -9,7 +9,6 @@ from minutebook.domain.commands import DeclareQueue
 from minutebook.domain.results import died
 from minutebook.wire.frames import encode_frame
 from tests.simulation.log_maker import (
-    T0,
     LogMaker,
     cancel,
     failure,
@@ -58,12 +57,14 @@ class BusyLog:
             self._wrong_clock,
             self._forget,
             self._empty,
+            self._note,
         ]
 
     def run(self, steps: int) -> LogMaker:
-        """So many steps further."""
+        """So many steps further. Now and then nobody is there for more than a day."""
         for _ in range(steps):
-            self.maker.clock.advance(self._random.choice((1, 40, 900, 1_000, 7_000, 60_000)))
+            wait_ms = self._random.choice((1, 40, 900, 1_000, 7_000, 60_000))
+            self.maker.clock.advance(wait_ms if self._random.random() < 0.98 else 30 * 3_600_000)
             self._random.choice(self._steps)()
         return self.maker
 
@@ -96,10 +97,18 @@ class BusyLog:
         self.maker.command(*commands)
 
     def _cancel(self) -> None:
-        self.maker.command(cancel(self._job(), tenant=self._random.choice(("acme", "blue"))))
+        self.maker.command(
+            cancel(
+                self._job(), issued_at=self.maker.clock.now(), tenant=self._random.choice(("acme", "blue"))
+            )
+        )
 
     def _run_now(self) -> None:
-        self.maker.command(run_now(self._job(), tenant=self._random.choice(("acme", "blue"))))
+        self.maker.command(
+            run_now(
+                self._job(), issued_at=self.maker.clock.now(), tenant=self._random.choice(("acme", "blue"))
+            )
+        )
 
     def _due(self) -> None:
         self.maker.due()
@@ -137,7 +146,7 @@ class BusyLog:
         self.maker.withdraw(held)
         now = self.maker.clock.now()
         for item in held:
-            waiting = self.maker.book.executions.get(item.key)
+            waiting = self.maker.book.execution(item.key)
             if waiting is not None and waiting.status in ("queued", "scheduled"):
                 self.maker.add(*died(item._replace(token=-1, execution=waiting), now))
         if self.maker.book.sessions.get(session.encode()) is not None:
@@ -150,7 +159,9 @@ class BusyLog:
     def _declare(self) -> None:
         number = self._random.randint(0, 9)
         self.maker.command(
-            DeclareQueue(name=f"q{number}", command_id=f"d{len(self.maker.records)}", issued_at=T0)
+            DeclareQueue(
+                name=f"q{number}", command_id=f"d{len(self.maker.records)}", issued_at=self.maker.clock.now()
+            )
         )
 
     def _mail(self) -> None:
@@ -178,6 +189,15 @@ class BusyLog:
         days = self.maker.book.cursor.days
         if len(days) > 1:
             self.maker.add(facts.DayForgotten(days[0]))
+
+    def _note(self) -> None:
+        """What is on record without any state that follows from it."""
+        self.maker.add(
+            facts.RecordRejected("job-commands", 0, 1, "null value"),
+            facts.InputRefused("worker-reports", 1, 0, "internal_error"),
+            facts.OutputRefused(1, "ToSession", "too large"),
+            facts.CommandForwarded(1, "acme", "far", "c", 1, 1, b"command"),
+        )
 
     def _empty(self) -> None:
         self.maker.add()

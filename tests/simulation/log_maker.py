@@ -175,19 +175,16 @@ class LogMaker:
 
     def execution(self, tenant: str, name: str):  # type: ignore[no-untyped-def]  # the row, which must be there
         """An open execution."""
-        found = self.book.executions.get(keys.execution_row(tenant, name))
+        found = self.book.execution(keys.execution_row(tenant, name))
         assert found is not None, f"{tenant}/{name} is not open"
         return found
 
     def running(self, session: str = "") -> list[Held]:
-        """Running attempts, of one session or all."""
-        prefix = session.encode() + b"\0" if session else b""
-        found = []
-        for key, row in self.book.running.scan(prefix):
-            execution = self.book.executions.get(row)
-            assert execution is not None
-            found.append(Held(row, keys.token_of(key), execution))
-        return found
+        """Running attempts, of one session or all, by token."""
+        found = [Held(key, row.token, row) for key, row in self.book.running.scan(b"")]
+        return sorted(
+            (held for held in found if session in ("", held.execution.session)), key=lambda held: held.token
+        )
 
     def report(self, report: Report) -> list[Event]:
         """A worker's report."""

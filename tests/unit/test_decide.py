@@ -349,7 +349,7 @@ def test_a_run_now_is_one_execution_more_due_at_once(maker: LogMaker) -> None:
     assert (event.executions, event.scheduled_at, event.next_at) == (["a:rx1"], [T0 + 3], [-2])
     job = maker.book.jobs.get(keys.job_row("acme", "a"))
     assert job is not None
-    assert (job.next_at, job.open) == (T0 + DAY_MS, 1)
+    assert (job.next_at, job.open) == (T0 + DAY_MS, 2)
 
 
 def test_a_cancelled_job_takes_no_run_now(maker: LogMaker) -> None:

@@ -275,6 +275,11 @@ def test_wrong_usage_exits_with_2(arguments: list[str], words: str, monkeypatch:
     assert (result.exit_code, words in result.output) == (2, True)
 
 
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30.0), ("PT2M", 120.0), ("2.5", 2.5), (None, None)])
+def test_grace_is_a_duration_or_seconds(text: str | None, seconds: float | None) -> None:
+    assert cli._seconds(text) == seconds
+
+
 def test_bad_setting_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "load", lambda target: App())
     result = CliRunner().invoke(cli.app, ["run", "m:app", "--concurrency", "0"])

@@ -1,0 +1,273 @@
+"""Fold over whole random logs: the same state however it is reached, and owner, view and time index agree on it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minutebook.domain import book as state
+from minutebook.domain import keys, view_rows
+from minutebook.domain.book import Book
+from minutebook.domain.decide import next_cron_instant
+from minutebook.domain.events import Event
+from minutebook.domain.state import NONE_AT
+from minutebook.log.apply import fold_events, take
+from minutebook.log.port import RawRecord
+from minutebook.log.reader import FrameReader
+from minutebook.schedule import zone_names
+from minutebook.store.memory import MemoryRows
+from minutebook.wire.frames import decode_frame, encode_frame
+from tests.simulation.busy_log import BusyLog
+from tests.simulation.folds import folded, viewed
+from tests.simulation.log_maker import T0, LogMaker
+
+SEEDS = range(12)
+STEPS = 250
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def maker(request: pytest.FixtureRequest) -> LogMaker:
+    return BusyLog(request.param).run(STEPS)
+
+
+# -- one state, however it is reached
+
+
+def test_a_log_folds_to_its_owners_state_byte_for_byte(maker: LogMaker) -> None:
+    """The owner folded its own events; this folds them decoded from their bytes: fold o decode o encode = fold."""
+    assert state.digest(folded(maker.records)) == state.digest(maker.rows)
+
+
+@pytest.mark.parametrize("commit_every", [7, 10_000])
+def test_commits_make_no_difference(maker: LogMaker, commit_every: int) -> None:
+    assert state.digest(folded(maker.records, commit_every)) == state.digest(maker.rows)
+
+
+def test_a_fold_goes_on_from_what_is_stored(maker: LogMaker) -> None:
+    """A fresh process on the stored rows, at any record, as after a crash."""
+    for cut in (1, len(maker.records) // 3, len(maker.records) - 1):
+        rows = folded(maker.records[:cut])
+        book = Book(rows)
+        reader = FrameReader(book.cursor.position, book.cursor.head)
+        for record in maker.records[cut:]:
+            take(book, reader, record)
+            book.commit()
+        assert state.digest(rows) == state.digest(maker.rows)
+
+
+def test_a_draft_that_is_dropped_leaves_nothing(maker: LogMaker) -> None:
+    """Its frame is void: what was folded for it is as if it had never been."""
+    rows = MemoryRows(state.FAMILIES)
+    book, reader = Book(rows), FrameReader()
+    for record in maker.records:
+        frame = reader_frame(record)
+        if frame is not None and frame.head == reader.head:
+            fold_events(book, frame)
+            book.discard()
+        take(book, reader, record)
+        book.commit()
+    assert state.digest(rows) == state.digest(maker.rows)
+
+
+def reader_frame(record: RawRecord):  # type: ignore[no-untyped-def]  # a frame, None for junk
+    return decode_frame(record.value) if record.value and record.value[:2] == b"\xc3\x01" else None
+
+
+def test_frames_encode_to_the_bytes_they_came_from(maker: LogMaker) -> None:
+    for record in maker.records:
+        frame = reader_frame(record)
+        if frame is not None:
+            assert encode_frame(frame) == record.value
+
+
+@pytest.mark.parametrize(("drain_every", "hot_max"), [(13, 32_768), (10_000, 32_768), (3, 1)])
+def test_the_view_is_the_same_however_often_it_is_written(
+    maker: LogMaker, drain_every: int, hot_max: int
+) -> None:
+    _, once = viewed(maker.records)
+    _, other = viewed(maker.records, drain_every, hot_max)
+    assert view_rows.digest(other, 0) == view_rows.digest(once, 0)
+
+
+PROGRAM = """
+import sys, msgspec
+from minutebook.domain import book as state, view_rows
+from minutebook.log.port import RawRecord
+from tests.simulation.folds import folded, viewed
+records = [RawRecord(o, s, k, v, ()) for o, s, k, v in msgspec.msgpack.decode(open(sys.argv[1], "rb").read())]
+print(state.digest(folded(records)).hex(), view_rows.digest(viewed(records)[1], 0).hex())
+"""
+
+
+def test_other_processes_fold_to_the_same_state(tmp_path: Path) -> None:
+    """Whatever their hash seed, time zone, locale and working folder."""
+    maker = BusyLog(99).run(400)
+    file = tmp_path / "log.msgpack"
+    file.write_bytes(msgspec.msgpack.encode([record[:4] for record in maker.records]))
+    root = Path(__file__).parents[2]
+    found = set()
+    for more in (
+        {"PYTHONHASHSEED": "1", "TZ": "UTC", "LC_ALL": "C"},
+        {"PYTHONHASHSEED": "4242", "TZ": "Australia/Lord_Howe", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"},
+    ):
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(root), **more}
+        command = [sys.executable, "-c", PROGRAM, str(file)]
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        found.add(done.stdout)
+    here = f"{state.digest(maker.rows).hex()} {view_rows.digest(viewed(maker.records)[1], 0).hex()}\n"
+    assert found == {here}
+
+
+def test_busy_logs_hold_every_kind_of_event() -> None:
+    """Else the tests above would say less than they seem to."""
+    found = set()
+    for seed in SEEDS:
+        for record in BusyLog(seed).run(STEPS).records:
+            frame = reader_frame(record)
+            found |= {type(event) for event in frame.events} if frame is not None else set()
+    assert found == set(get_args(Event))
+
+
+# -- redelivery
+
+
+def test_commands_delivered_again_in_any_order_change_nothing() -> None:
+    busy = BusyLog(5)
+    maker = busy.maker
+    sent = []
+    command = maker.command
+    maker.command = lambda *commands, stamp=None: (sent.extend(commands), command(*commands, stamp=stamp))[1]  # type: ignore[method-assign]
+    busy.run(STEPS)
+    del maker.command
+    assert len(sent) > 100
+    for order in (sent, sent[::-1], sorted(sent, key=lambda one: one.command_id)):
+        assert maker.command(*order, *order[:10]) == []
+
+
+# -- invariants
+
+
+def test_a_state_holds_together(maker: LogMaker) -> None:
+    """Every open execution lies in exactly the place that its status says, and the counts are true."""
+    book = maker.book
+    index, queued = set(), set()
+    lanes: Counter[bytes] = Counter()
+    open_of: Counter[bytes] = Counter()
+    for key, execution in [*book.executions.scan(b""), *book.running.scan(b"")]:
+        job = keys.job_of_execution(key)
+        open_of[job] += 1
+        is_running = book.running.get(key) is not None
+        assert (
+            is_running == (execution.status == "running") == bool(execution.session) == (execution.token >= 0)
+        )
+        assert is_running or not execution.is_stopping
+        assert not (is_running and book.executions.get(key)), "it lies in one place"
+        if execution.status == "scheduled":
+            index.add(keys.index_row(execution.indexed_at, keys.EXECUTION, key))
+        elif not is_running:
+            assert execution.status == "queued"
+            spec = book.specs.get(keys.spec_row(job, execution.version))
+            assert spec is not None
+            lane = keys.Lane(spec.queue, spec.task, spec.priority, keys.names(key)[0]).prefix()
+            queued.add(keys.queued_row(lane, execution.ready_at, keys.names(key)[1]))
+            lanes[lane] += 1
+    found = {key for key, _ in book.index.scan(b"")}
+    for row, job in book.jobs.scan(b""):
+        assert book.specs.get(keys.spec_row(row, job.version)) is not None
+        is_waiting = job.indexed_at != NONE_AT and keys.index_row(job.indexed_at, keys.JOB, row) in found
+        if is_waiting:
+            index.add(keys.index_row(job.indexed_at, keys.JOB, row))
+        assert job.open == open_of.pop(row, 0) + (job.is_once and is_waiting)
+        assert job.open or job.next_at != NONE_AT, "a job that has come to its end is closed"
+    assert not open_of, "an open execution has an open job"
+    assert found == index
+    assert {key for key, _ in book.queued.scan(b"")} == queued
+    assert dict(book.counts.scan(b"")) == dict(lanes)
+    assert all(keys.index_parts(key)[0] >= book.cursor.index_low for key in found)
+    assert len(dict(book.specs.scan(b""))) == len(dict(book.jobs.scan(b"")))
+
+
+def test_owner_and_view_tell_the_same_story(maker: LogMaker) -> None:
+    """Two folds that share no line: jobs, their status and counts, and every open execution."""
+    view, _ = viewed(maker.records)
+    book = maker.book
+    for row, job in book.jobs.scan(b""):
+        found = view.job(*keys.names(row))
+        assert found is not None
+        progress = found[1]
+        assert (progress.status, progress.next_at, progress.open) == (job.status, job.next_at, job.open)
+    for key, job in book.closed.scan(b""):
+        found = view.job(*keys.names(key[4:]))
+        assert found is not None
+        assert (found[1].status, found[1].open) == (job.status, 0)
+    for key, execution in [*book.executions.scan(b""), *book.running.scan(b"")]:
+        tenant, name = keys.names(key)
+        rows = {found: row for _, found, row in view.executions(tenant, name.rpartition(":")[0])}
+        last = rows[name].last
+        assert rows[name].outcome == ""
+        assert (last.status, last.number) == (execution.status, execution.attempt)
+        assert last.session == execution.session
+
+
+def test_every_ended_execution_has_an_outcome_that_its_last_attempt_explains(maker: LogMaker) -> None:
+    view, _ = viewed(maker.records)
+    ended: Counter[str] = Counter()
+    for row, _ in [*maker.book.jobs.scan(b""), *((key[4:], job) for key, job in maker.book.closed.scan(b""))]:
+        for _, _, execution in view.executions(*keys.names(row)):
+            if not execution.outcome or execution.skip is not None:
+                continue
+            ended[execution.outcome] += 1
+            wanted = {"dead": {"failed", "lost"}}.get(execution.outcome, {execution.outcome})
+            assert execution.last.status in wanted
+            numbers = [attempt.number for attempt in (*execution.earlier, execution.last)]
+            assert numbers == list(range(1, len(numbers) + 1))
+    assert ended["succeeded"]
+
+
+def test_tokens_only_grow(maker: LogMaker) -> None:
+    """Over the whole log, take-overs and races included."""
+    last = -1
+    rows = MemoryRows(state.FAMILIES)
+    book, reader = Book(rows), FrameReader()
+    for record in maker.records:
+        frame = take(book, reader, record)
+        ran = {execution.token for _, execution in Book(rows).running.scan(b"")}
+        runs = {execution.token for _, execution in book.running.scan(b"")}
+        fresh = sorted(runs - ran)
+        assert not fresh or frame is not None
+        if fresh:
+            assert fresh[0] > last
+            last = fresh[-1]
+        book.commit()
+
+
+# -- schedules
+
+CRONS = st.sampled_from(
+    ["* * * * *", "*/7 * * * *", "0 0 29 2 *", "30 2 * * *", "0 12 * * 1-5", "59 23 31 12 *", "0 1 * * 0"]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    cron=CRONS,
+    zone=st.sampled_from(sorted(zone_names())),
+    after=st.integers(T0 - 20 * 365 * keys.DAY_MS, T0 + 20 * 365 * keys.DAY_MS),
+)
+def test_the_next_instant_of_a_cron_never_goes_back(cron: str, zone: str, after: int) -> None:
+    for _ in range(4):
+        following = next_cron_instant(cron, zone, after)
+        assert following > after
+        after = following
