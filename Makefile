@@ -46,7 +46,7 @@ $(STAMP): requirements.txt requirements-dev.txt minutebook/embedded/kafka-jars.l
 	touch $(STAMP)
 	echo 'setup: done'
 
-demo: setup  ## a broker, the servers and a worker, here, in under a minute; shows what a scheduler promises
+demo: setup  ## a broker, the servers and a worker, here, in a minute or two; shows what a scheduler promises
 	@$(PY) -m examples.demo $(ARGS)
 
 dev: setup  ## run everything for development: DATA=folder (.minutebook) WORKER=module:app

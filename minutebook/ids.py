@@ -22,8 +22,11 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}\Z")
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` is a tenant, job id, task or queue name: 1-128 ASCII letters, digits, `._-`."""
-    return _NAME.match(text) is not None
+    """Whether `text` is a tenant, job id, task or queue name: 1-128 ASCII letters, digits, `._-`.
+
+    `.` and `..` are none: every HTTP client drops them from a path.
+    """
+    return _NAME.match(text) is not None and text not in (".", "..")
 
 
 def is_command_id(text: str) -> bool:

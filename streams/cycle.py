@@ -89,6 +89,8 @@ class Cycle:
         self._last_tenant: dict[str, str] = defaultdict(str)
         self.sessions = sessions
         self.poisoned: set[tuple[str, int]] = set()
+        self.rejected: dict[tuple[str, int], RawRecord] = {}
+        """Records rejected by the frame in the making, as they came."""
         self.index = Window(book.rows, "index", keys.index_bound(book.cursor.index_low), None)
         self.lanes = Lanes(book.rows)
         self.reports = Reports(book, sessions, partition, owner_id)
@@ -122,6 +124,7 @@ class Cycle:
             self._feeds[topic].put_back(records)
         self.sessions.plan_over()
         self.reports.forget()
+        self.rejected.clear()
 
     def _forget(self, draft: Draft) -> None:
         """Days whose closed jobs, command ids and ended sessions are remembered no longer."""
@@ -258,6 +261,7 @@ class Cycle:
             self._reject(topic, record, f"a {type(decoded).__name__} does not belong on {topic}", draft)
 
     def _reject(self, topic: str, record: RawRecord, reason: str, draft: Draft) -> None:
+        self.rejected[topic, record.offset] = record
         draft.add(facts.RecordRejected(topic, self._partition, record.offset, reason))
 
     def _command(self, command: Command, record: RawRecord, draft: Draft) -> None:

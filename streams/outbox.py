@@ -18,7 +18,9 @@ from aiokafka.errors import KafkaError
 from minutebook import ids
 from minutebook.domain.outputs import Output, ToDeadLetters, ToPartition, ToRejected, ToSession
 from minutebook.domain.records import Inbox
+from minutebook.errors import LogGapError
 from minutebook.log.kafka import read_range
+from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import codec, topics
 
@@ -45,6 +47,7 @@ class Outbox:
         sent_through: int,
         on_granted: Callable[[str, int, int], None],
         on_refused: Callable[[int, Output, str], None],
+        at_hand: Callable[[str, int], RawRecord | None],
     ) -> None:
         self._producer = producer
         self._kafka = kafka
@@ -52,6 +55,7 @@ class Outbox:
         self._inbox_partitions = inbox_partitions
         self._on_granted = on_granted
         self._on_refused = on_refused
+        self._at_hand = at_hand
         self._waiting: deque[_Sent] = deque()
         self._more = asyncio.Event()
         self.sent_through = sent_through
@@ -142,17 +146,23 @@ class Outbox:
         )
 
     async def _rejected(self, output: ToRejected) -> asyncio.Future[Any]:
-        """The raw bytes are fetched from where they lie, as long as the input still holds them."""
-        value, key = None, None
-        try:
-            async for record in read_range(
-                self._kafka, output.topic, output.partition, output.offset, output.offset + 1
-            ):
-                value, key = (record.value or b"")[:ORIGIN_BYTES_MAX], record.key
-        except Exception as error:
-            log.warning("rejected record is no longer there", topic=output.topic, error=type(error).__name__)
+        """With the raw bytes, as long as the input still holds them."""
+        record = self._at_hand(output.topic, output.offset) or await self._fetch(output)
+        value, key = (
+            (None, None) if record is None else ((record.value or b"")[:ORIGIN_BYTES_MAX], record.key)
+        )
         headers = _origin(output.topic, output.partition, output.offset, output.reason)
         return await self._put(topics.REJECTED, value, self._partition, key, headers)
+
+    async def _fetch(self, output: ToRejected) -> RawRecord | None:
+        """A record from where it lies: sent again after a crash, it is no longer in memory."""
+        place = (output.topic, output.partition, output.offset, output.offset + 1)
+        try:
+            async for record in read_range(self._kafka, *place):
+                return record
+        except (KafkaError, LogGapError) as error:
+            log.warning("rejected record is no longer there", topic=output.topic, error=type(error).__name__)
+        return None
 
 
 def _origin(topic: str, partition: int, offset: int, reason: str) -> list[tuple[str, bytes]]:

@@ -236,9 +236,7 @@ class Owner:
         """The broker stamped between sending and ack: only as far as it lies outside of that is the clock moved."""
         self._offset_ms += stamp - min(max(stamp, sent_at), self._clock())
         if abs(self._offset_ms) > self._process.clock_bound_ms:
-            raise ClockError(
-                f"this machine's clock is {-self._offset_ms} ms off the broker's: set it right"
-            )
+            raise ClockError(f"this machine's clock is {-self._offset_ms} ms off the broker's: set it right")
 
     def _open_outbox(self, sent_through: int) -> None:
         self._outbox = Outbox(
@@ -249,6 +247,7 @@ class Owner:
             sent_through,
             self._granted,
             self._output_refused,
+            lambda topic, offset: self._core.rejected.pop((topic, offset), None),
         )
         self._tasks.append(asyncio.create_task(self._outbox.run(), name=f"outbox {self.partition}"))
 

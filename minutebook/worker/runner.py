@@ -1,7 +1,7 @@
 """The user's side: starts granted runs on the event loop or on threads, and says how each ended.
 
-Everything here happens on the loop that called `Runner`. Results leave in batches through `finish`, which may be called from no
-other place.
+Everything here happens on the loop on which the `Runner` was made; functions on threads come back to it. Results leave in
+batches, through `finish`.
 """
 
 from __future__ import annotations
