@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import structlog
+import uvloop
 
 from minutebook.client.mint import mint_id
 from minutebook.clock import SystemClock
@@ -58,6 +59,7 @@ def main() -> int:
         wrapper_class=structlog.make_filtering_bound_logger(settings.log_level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+    uvloop.install()
     try:
         asyncio.run(_serve(KafkaSettings(), settings))
     except MinutebookError as error:

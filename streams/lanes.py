@@ -55,6 +55,10 @@ class Lanes:
             prefix = _prefix(key)
             self._windows[prefix][1].put(key)
 
+    def has_any(self) -> bool:
+        """Whether anything is queued at all."""
+        return any(len(window) for _, window in self._windows.values())
+
     def has_queued(self, queue: str) -> bool:
         """Whether anything is queued there."""
         lanes = self.by_queue.get(queue)

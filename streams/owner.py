@@ -48,6 +48,8 @@ QUIET_INPUTS_MAX: Final = 10_000
 QUIET_MS: Final = 3_600_000
 IDLE_MAX_S: Final = 1.0
 TICK_SLACK_MS: Final = 20
+COMMANDS_LINGER_S: Final = 0.002
+REPORTS_LINGER_S: Final = 0.005
 
 log = structlog.get_logger()
 
@@ -428,7 +430,7 @@ class Owner:
     async def _wait(self) -> None:
         """Until an input is there or the next row of the time index, or of a deadline, is due."""
         if any(feed.waiting for feed in self.feeds.values()) or self._refused:
-            await asyncio.sleep(0)
+            await asyncio.sleep(self._linger_s())
             return
         self._wake.clear()
         delay_s = self._idle_s()
@@ -441,6 +443,17 @@ class Owner:
             await self._wake.wait()
         finally:
             handle.cancel()
+
+    def _linger_s(self) -> float:
+        """How long to let more inputs gather: a frame costs the same for one result as for hundreds.
+
+        Nothing lingers on the way of what is due: only commands alone, and results while more is queued than granted.
+        """
+        reports = len(self.feeds[topics.REPORTS].waiting)
+        if not reports:
+            return COMMANDS_LINGER_S if self.feeds[topics.COMMANDS].waiting else 0.0
+        busy = sum(1 for session in self._core.sessions if session.running)
+        return REPORTS_LINGER_S if reports < busy and self._core.lanes.has_any() else 0.0
 
     def _idle_s(self) -> float:
         now = self._clock()

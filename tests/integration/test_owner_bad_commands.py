@@ -358,7 +358,7 @@ def test_batch_of_endless_names_holds_nobody_up(stack: Stack) -> None:
     commands = [
         msgspec.structs.replace(later_job(0), tenant="x" * 2_000, command_id="y" * 90) for _ in range(400)
     ]
-    stack.flood(topics.COMMANDS, 0, [codec.encode(codec.CommandBatch(commands)) for _ in range(12)])
+    stack.flood(topics.COMMANDS, 0, [codec.encode(codec.CommandBatch(commands)) for _ in range(6)])
 
     send_good(stack, 0)
 
@@ -368,7 +368,7 @@ def test_queue_for_very_many_tenants_holds_nobody_up(stack: Stack) -> None:
         DeclareQueue(
             name="wide", command_id=f"w{number}", issued_at=now_ms(), tenants=[f"t{number}-{n}" for n in range(80_000)]
         )
-        for number in range(6)
+        for number in range(3)
     ]
     stack.flood(topics.COMMANDS, home_of(commands[0]), [codec.encode(command) for command in commands])
 
