@@ -49,9 +49,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--owners", type=int, choices=(1, 2), default=2, help="owner processes (%(default)s)")
     parser.add_argument("--repetitions", type=int, default=3, help="%(default)s")
     parser.add_argument("--seconds", type=int, help="length of W2 (600) and W3 (60)")
-    parser.add_argument(
-        "--create-rate", type=int, default=10_000, help="jobs a second expected (%(default)s)"
-    )
+    parser.add_argument("--create-rate", type=int, default=5_000, help="jobs a second expected (%(default)s)")
     parser.add_argument("--keep", type=Path, help="folder of the cluster, kept afterwards with its logs")
     return parser.parse_args()
 

@@ -32,6 +32,7 @@ _WORKERS: Final = 2
 _BEFORE_S: Final = 1.0
 _PATIENCE_S: Final = 60.0
 _LOOK_S: Final = 0.1
+_VIEWED_PER_S_MIN: Final = 500
 
 Say = Callable[[str], None]
 Fault = Callable[["Rig"], Coroutine[Any, Any, None]]
@@ -47,7 +48,7 @@ class Options:
 
     owners: int = 2
     partitions: int = 8
-    create_rate: int = 10_000
+    create_rate: int = 5_000
     cluster: type[Cluster] = Cluster
     environment: Mapping[str, str] = field(default_factory=dict)
     keep: Path | None = None
@@ -88,8 +89,9 @@ class Rig:
         await self.viewed(prefix, len(due_ms))
         return sent
 
-    async def viewed(self, prefix: str, n: int, patience_s: float = 600) -> None:
+    async def viewed(self, prefix: str, n: int) -> None:
         """Wait until the API shows the last of `n` jobs in each partition. Raises BenchError when it takes too long."""
+        patience_s = _PATIENCE_S + n / _VIEWED_PER_S_MIN
         deadline = time() + patience_s
         for name in last_jobs(prefix, n, self.partitions):
             while not await self._is_there(f"/v1/jobs/{name}"):

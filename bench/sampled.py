@@ -8,6 +8,7 @@ so calls of the system are over-represented there.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import runpy
@@ -35,6 +36,7 @@ class Sampler:
         self._file = file.open("w")
         self._used_ns: dict[int, int] = {}
         self._lines: list[str] = []
+        self._is_taking = False
 
     def start(self) -> None:
         """From now on, until the process ends."""
@@ -43,16 +45,20 @@ class Sampler:
         atexit.register(self._end)
 
     def _take(self, _number: int, frame: FrameType | None) -> None:
+        """An error here would come up in whatever was interrupted, and so would a sample within a sample."""
+        if self._is_taking:
+            return
+        self._is_taking = True
+        with contextlib.suppress(Exception):
+            self._note(frame)
+        self._is_taking = False
+
+    def _note(self, frame: FrameType | None) -> None:
         thread = self._busiest()
-        stack = (
-            frame
-            if thread is threading.main_thread()
-            else sys._current_frames().get(thread.ident or 0)
-            if thread
-            else None
-        )
-        name = thread.name if thread else NATIVE
-        self._lines.append(json.dumps([time.time_ns(), name, _functions(stack)]))
+        if thread is not None and thread is not threading.main_thread():
+            frame = sys._current_frames().get(thread.ident or 0)
+        functions = _functions(frame) if thread else []
+        self._lines.append(json.dumps([time.time_ns(), thread.name if thread else NATIVE, functions]))
         if len(self._lines) >= _WRITE_AFTER:
             self._write()
 

@@ -19,6 +19,7 @@ from minutebook.log.reader import FrameReader, Taken, next_head
 from minutebook.wire.frames import Frame, decode_frame
 
 _HEAD_BYTES: Final = 32
+_SUSPECTS_MAX: Final = 1_000
 
 
 class Fault(NamedTuple):
@@ -31,10 +32,11 @@ class Fault(NamedTuple):
 
 
 class _Suspect(NamedTuple):
-    """A record behind the last proof that nothing explains."""
+    """A record behind the last proof that nothing explains. `is_severed`: a frame in its place, on another head."""
 
     offset: int
     what: str
+    is_severed: bool
 
 
 class Chain:
@@ -44,10 +46,10 @@ class Chain:
         self.reader = FrameReader()
         self.frames = 0
         self.void = 0
-        self.broken: list[Fault] = []
+        self._broken: Fault | None = None
         self._proven = -1
-        self._suspect: _Suspect | None = None
-        self._severed: int | None = None
+        self._suspects: list[_Suspect] = []
+        self._claimant = -1
         self._claimed: bytes | None = None
         self._is_claim_kept: bool | None = None
         self._heads = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close
@@ -64,9 +66,9 @@ class Chain:
         except BrokenFrameError as error:
             self._keep(before)
             self.void += 1
-            self.broken.append(
-                Fault(record.offset, record.offset, record.offset, f"a frame that is damaged: {error}")
-            )
+            if self._broken is None:
+                what = f"a frame that is damaged: {error}"
+                self._broken = Fault(record.offset, record.offset, record.offset, what)
             self._continue_claim(record, None)
             return None
         self._keep(before)
@@ -90,10 +92,8 @@ class Chain:
     def prove(self, position: int) -> None:
         """Everything up to `position` is as it was written."""
         self._proven = max(self._proven, position)
-        if self._suspect is not None and self._suspect.offset <= position:
-            self._suspect = None
-        if self._severed is not None and self._severed <= position:
-            self._severed = self._claimed = self._is_claim_kept = None
+        if self._suspects:
+            self._suspects = [suspect for suspect in self._suspects if suspect.offset > position]
 
     def unproven(self) -> int:
         """The first record that nothing proves."""
@@ -101,20 +101,23 @@ class Chain:
 
     def fault(self) -> Fault | None:
         """The first thing that does not fit, None if everything does."""
-        suspect = self._suspect
-        if self.broken and (suspect is None or self.broken[0].offset <= suspect.offset):
-            return self.broken[0]
-        return None if suspect is None else self._locate(suspect)
+        suspect = self._suspects[0] if self._suspects else None
+        broken = self._broken
+        if suspect is None or (broken is not None and broken.offset <= suspect.offset):
+            return broken
+        return self._locate(suspect)
 
     def _locate(self, suspect: _Suspect) -> Fault:
         """Where the change must lie, given that it is one."""
-        first, severed = self.unproven(), self._severed
+        first = min(self.unproven(), suspect.offset)
+        severed = next((one.offset for one in self._suspects if one.is_severed), None)
         if severed is None:
-            return Fault(suspect.offset, min(first, suspect.offset), suspect.offset, suspect.what)
-        last = max(first, severed - 1) if self._is_claim_kept else severed
-        if suspect.offset < severed:
-            return Fault(suspect.offset, min(first, suspect.offset), last, suspect.what)
-        if self._is_claim_kept is False:
+            return Fault(suspect.offset, first, suspect.offset, suspect.what)
+        is_intact = self._is_claim_kept if self._claimant == severed else None
+        last = max(first, severed - 1) if is_intact else severed
+        if not suspect.is_severed:
+            return Fault(suspect.offset, first, last, suspect.what)
+        if is_intact is False:
             first = severed
         what = f"changed: the frame at {severed} is {suspect.what}, and no frame behind it is valid"
         return Fault(first, first, last, what)
@@ -135,33 +138,37 @@ class Chain:
         frame = _frame(record.value)
         self._continue_claim(record, frame)
         if frame is None:
-            self._suspects(record.offset, reason)
+            self._suspect(_Suspect(record.offset, reason, False))
         elif frame.head == before:
             self.prove(record.offset - 1)
             if frame.offset != record.offset:
-                self._suspects(record.offset, reason)
+                self._suspect(_Suspect(record.offset, reason, False))
         elif frame.offset == record.offset:
-            self._suspects(record.offset, reason)
-            self._sever(frame, record)
+            self._claim(frame, record)
+            self._suspect(_Suspect(record.offset, reason, True))
         elif 0 <= frame.offset < record.offset and self._head_before(frame.offset) == frame.head:
             self.prove(frame.offset - 1)
         else:
-            self._suspects(record.offset, reason)
+            self._suspect(_Suspect(record.offset, reason, False))
 
-    def _suspects(self, offset: int, what: str) -> None:
-        if self._suspect is None:
-            self._suspect = _Suspect(offset, what)
+    def _suspect(self, suspect: _Suspect) -> None:
+        """Keep it; of too many the last one stands for those in between."""
+        if len(self._suspects) >= _SUSPECTS_MAX:
+            self._suspects.pop()
+        self._suspects.append(suspect)
 
-    def _sever(self, frame: Frame, record: RawRecord) -> None:
-        if self._severed is None:
-            self._severed = record.offset
+    def _claim(self, frame: Frame, record: RawRecord) -> None:
+        """Follow the chain on from the head that the first severed frame declares."""
+        if not any(suspect.is_severed for suspect in self._suspects):
+            self._claimant = record.offset
             self._claimed = next_head(frame.head, record)
+            self._is_claim_kept = None
 
     def _continue_claim(self, record: RawRecord, frame: Frame | None) -> None:
-        """Follow the chain from the head that the first severed frame declares, and ask the next one about it."""
-        if self._claimed is None:
+        """Ask the next frame whether the severed one before it is as its writer made it."""
+        if self._claimed is None or self._is_claim_kept is not None:
             return
-        if frame is not None and frame.offset == record.offset and self._is_claim_kept is None:
+        if frame is not None and frame.offset == record.offset:
             self._is_claim_kept = frame.head == self._claimed
         self._claimed = next_head(self._claimed, record)
 

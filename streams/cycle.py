@@ -39,6 +39,10 @@ DUE_MS: Final = 10
 INPUTS_MS: Final = {topics.REPORTS: 25, topics.MAIL: 5, topics.COMMANDS: 10}
 """Results come first: they free slots, and many in one frame cost less than one a frame."""
 REMEMBERED_DAYS: Final = 8
+ROWS_AT_ONCE: Final = 1_000
+"""A busy machine stretches the clock: so many rows go into a frame all the same, for a frame has its own cost."""
+STRETCH_S: Final = 0.05
+"""But no topic takes longer than this beyond its time."""
 DUE_ROWS_MAX: Final = 4_000
 GRANT_ROWS_MAX: Final = 8_000
 INPUT_BYTES_MAX: Final = 1 << 20
@@ -149,7 +153,7 @@ class Cycle:
             self.index.pop()
             taken.due.append(key)
             self._one_due(draft, key, rows)
-            if not len(rows) & 63 and self._monotonic() > until:
+            if len(rows) >= ROWS_AT_ONCE and self._monotonic() > until:
                 break
         if taken.due:
             self._record_due(draft, rows)
@@ -212,13 +216,14 @@ class Cycle:
         if not feed.waiting:
             return
         until = self._monotonic() + INPUTS_MS[topic] / 1000
-        before = len(draft.events)
+        before, rows = len(draft.events), draft.rows
         record: RawRecord | None = None
         while feed.waiting and not draft.is_full():
             record = feed.take()
             taken.inputs[topic].append(record)
             self._one_input(topic, record, draft)
-            if self._monotonic() > until:
+            over_s = self._monotonic() - until
+            if over_s > 0 and (draft.rows - rows >= ROWS_AT_ONCE or over_s > STRETCH_S):
                 break
         if record is not None:
             draft.slices.append(Slice(topic, record.offset, b"", len(draft.events) - before))
@@ -240,8 +245,6 @@ class Cycle:
         draft.weigh(since, len(record.value or b""))
 
     def _decoded(self, topic: str, record: RawRecord, decoded: codec.Record, draft: Draft) -> None:
-        if topic == topics.REPORTS:
-            self.sessions.evidence = max(self.sessions.evidence, record.stamp)
         if topic == topics.REPORTS and isinstance(decoded, Report):
             self.reports.take(decoded, record.stamp, draft)
         elif topic == topics.REPORTS and isinstance(decoded, Tick):

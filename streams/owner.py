@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import structlog
 from aiokafka import AIOKafkaProducer
@@ -178,11 +178,10 @@ class Owner:
         bounds = await process.input_bounds(partition, self._book.cursor.now - WINDOW_MS)
         check_inputs(self._book, process.topic_ids, bounds.first)
         self._inputs = self._applied()
-        resend_from = self._book.cursor.outputs_sent_through + 1
-        self._open_outbox(resend_from - 1)
+        self._open_outbox(self._book.cursor.outputs_sent_through)
         await self._claim(bounds.reports_from)
         self._open_core(Sessions(self._book))
-        await self._send_again(resend_from)
+        await self._send_again(self._outbox.sent_through + 1)
         await rebuild_sessions(
             process.kafka,
             self._core.sessions,
@@ -413,6 +412,7 @@ class Owner:
             self._book.commit()
         self._reader = reader
         self._inputs = self._applied()
+        self._outbox.sent_through = max(self._outbox.sent_through, self._book.cursor.outputs_sent_through)
 
     async def _decide_again(self, epoch: int) -> None:
         """The frame was void. Raises OwnershipLostError if somebody else owns the partition; only otherwise the same
@@ -476,11 +476,20 @@ class Owner:
         if deadline is None or reports.tick_sent_at is not None or now < deadline + TICK_SLACK_MS:
             return
         reports.tick_number += 1
-        reports.tick_sent_at = now
+        reports.tick_sent_at, reports.tick_acknowledged_at = now, None
         tick = codec.encode(Tick(self._process.owner_id, reports.tick_number))
-        await self._process.producer.send(
+        sent = await self._process.producer.send(
             self._process.kafka.topic(topics.REPORTS), tick, partition=self.partition
         )
+        sent.add_done_callback(self._tick_taken)
+
+    def _tick_taken(self, sent: asyncio.Future[Any]) -> None:
+        """The broker has the mark, or never will: then another one is sent."""
+        reports = self._core.reports
+        if sent.cancelled() or sent.exception() is not None:
+            reports.tick_sent_at = None
+        else:
+            reports.tick_acknowledged_at = self._now()
 
     # -- what the outbox says
 

@@ -37,6 +37,7 @@ class Reports:
         self._over: set[str] = set()
         self._ended: list[Session] = []
         self.tick_sent_at: int | None = None
+        self.tick_acknowledged_at: int | None = None
         self.tick_number = 0
 
     def take(self, report: Report, stamp: int, draft: Draft) -> None:
@@ -90,12 +91,15 @@ class Reports:
                 self._cancels[session.name].add(token)
 
     def tick(self, tick: Tick, stamp: int, now: int) -> None:
-        """A mark of an owner; one of ours that came late says that the broker was away."""
+        """A mark of an owner. One of ours is evidence, unless the broker took it late: then it was away."""
         if (tick.owner, tick.number) != (self._owner_id, self.tick_number) or self.tick_sent_at is None:
             return
-        if now - self.tick_sent_at > TICK_WAIT_MS or abs(stamp - now) > TICK_WAIT_MS:
+        acknowledged_at = now if self.tick_acknowledged_at is None else self.tick_acknowledged_at
+        if max(acknowledged_at - self.tick_sent_at, abs(stamp - self.tick_sent_at)) > TICK_WAIT_MS:
             log.warning("broker was away: leases start again", partition=self._partition)
             self._sessions.restart_deadlines(stamp)
+        else:
+            self._sessions.evidence = max(self._sessions.evidence, stamp)
         self.tick_sent_at = None
 
     def withdraw(self, session: Session, tokens: list[int], draft: Draft) -> None:

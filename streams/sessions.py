@@ -1,8 +1,8 @@
 """The sessions of one partition: who offers, who holds what, whose lease or grant is over.
 
-A lease ends and a grant is withdrawn only on evidence: a record of `worker-reports` stamped later than the deadline has
-been read. When such a check is due the owner appends a `Tick` there itself and waits to read it, so only the broker's
-clock and unread pulses decide.
+A lease ends and a grant is withdrawn only on evidence: when such a check is due the owner appends a `Tick` to
+`worker-reports` and waits to read it, so only the broker's clock and unread pulses decide. One that came through late says
+that the broker was away, and with it everybody's pulses: then all deadlines start again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TICK_WAIT_MS: Final = 1_000
 
 
 class Sessions:
-    """Live sessions by name. `evidence` is the stamp of the last report read: how far the broker's time is known."""
+    """Live sessions by name. `evidence` is the stamp of the last `Tick` that counted: all pulses before it are read."""
 
     def __init__(self, book: Book) -> None:
         self._book = book
@@ -131,3 +131,4 @@ class Sessions:
         for session in self:
             session.stamp = max(session.stamp, stamp)
             session.sent_at = dict.fromkeys(session.sent_at, stamp)
+            session.is_void = True

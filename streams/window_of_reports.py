@@ -25,7 +25,6 @@ async def rebuild_sessions(
 ) -> None:
     """Hear the pulses of `worker-reports` from `start` up to and without `end`."""
     async for record in read_range(kafka, topics.REPORTS, partition, start, end):
-        sessions.evidence = max(sessions.evidence, record.stamp)
         _hear(sessions, record)
 
 

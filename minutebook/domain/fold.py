@@ -145,9 +145,9 @@ def _cancelled(book: Book, event: facts.JobCancelled, token: int, now: int) -> N
         require(execution.status, "cancelled", "cancelled", key)
         _unplace(book, key, execution)
         book.executions.delete(key)
-    for name in event.stopping:
+    for name, ended in zip(event.stopping, event.tokens, strict=True):
         key = keys.execution_row(event.tenant, name)
-        book.running.put(key, replace(_execution(book, key), is_stopping=True))
+        book.running.put(key, replace(_running(book, key, ended, "cancelled", "running"), is_stopping=True))
     changed = replace(
         job, status="cancelled", next_at=NONE_AT, indexed_at=NONE_AT, open=left, last_outcome="cancelled"
     )

@@ -7,6 +7,7 @@
 | scheduled   | queued, due_granted | queued, running                            |
 | scheduled   | cancelled           | cancelled                                  |
 | queued      | granted, cancelled  | running, cancelled                         |
+| running     | cancelled           | running, asked to stop                     |
 | running     | succeeded           | succeeded                                  |
 | running     | failed              | scheduled (a further attempt) or given up  |
 | running     | lost                | queued (a further attempt) or given up     |
@@ -30,6 +31,7 @@ LEGAL: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("scheduled", "cancelled"): frozenset({"cancelled"}),
     ("queued", "granted"): frozenset({"running"}),
     ("queued", "cancelled"): frozenset({"cancelled"}),
+    ("running", "cancelled"): frozenset({"running"}),
     ("running", "succeeded"): frozenset({"succeeded"}),
     ("running", "failed"): frozenset({"scheduled", "failed"}),
     ("running", "lost"): frozenset({"queued", "lost"}),

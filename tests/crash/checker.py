@@ -96,7 +96,9 @@ def unfinished(
 ) -> list[str]:
     """MISS: executions that were asked for and have neither success nor another outcome on record."""
     found: list[str] = []
-    cancelled = {(one.command.tenant, one.command.job_id) for one in sent if isinstance(one.command, CancelJob)}
+    cancelled = {
+        (one.command.tenant, one.command.job_id) for one in sent if isinstance(one.command, CancelJob)
+    }
     for one in sent:
         name = expected(one.command, one.stamp)
         if name is None or (_subject(one.command), one.command.command_id) in (refusals or ()):
@@ -126,7 +128,11 @@ def strange_runs(ledger: Ledger, witness: Sequence[Sighting]) -> list[str]:
         if nominal.isdigit() and one.attempt == 1 and one.at < int(nominal) - EARLY_MS:
             found.append(f"{name[1]}: started before the instant that it is named after")
     twice = Counter((one.execution, one.token) for one in starts)
-    found += [f"{execution}: token {token} was started {n} times" for (execution, token), n in twice.items() if n > 1]
+    found += [
+        f"{execution}: token {token} was started {n} times"
+        for (execution, token), n in twice.items()
+        if n > 1
+    ]
     found += [
         f"{name[1]}: succeeded, but no handler ended it"
         for name, token in ledger.succeeded.items()
@@ -163,8 +169,10 @@ def wrong_owners(log: JobLog) -> list[str]:
             if (frame.owner, frame.epoch) != (owner, epoch):
                 found.append(f"{partition}:{frame.offset}: written by {frame.owner}, owned by {owner}")
             found += _went_back(partition, frame, inputs)
-            if frame.now < now or frame.outputs_sent_through < sent_through:
-                found.append(f"{partition}:{frame.offset}: time or outputs went back")
+            if frame.now < now:
+                found.append(f"{partition}:{frame.offset}: {now - frame.now} ms back in time")
+            if frame.outputs_sent_through < sent_through:
+                found.append(f"{partition}:{frame.offset}: outputs back to {frame.outputs_sent_through}")
             inputs = {item.topic: item.offset for item in frame.inputs}
             sent_through, now = frame.outputs_sent_through, frame.now
     return found

@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from minutebook.domain.events import Event
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
 from minutebook.log.settings import KafkaSettings
@@ -23,12 +22,12 @@ class Fact(NamedTuple):
     frame: int
     now: int
     token: int
-    event: Event
+    event: Any
 
 
-def _raw(message: Message) -> RawRecord:
-    headers = tuple((name, value) for name, value in message.headers() or ())
-    return RawRecord(message.offset(), message.timestamp()[1], message.key(), message.value(), headers)
+def raw(message: Any, key: bytes | None, value: bytes | None) -> RawRecord:
+    """A message of librdkafka, whose own types promise too little, as the log sees it."""
+    return RawRecord(message.offset(), message.timestamp()[1], key, value, tuple(message.headers() or ()))
 
 
 class Tail:
@@ -52,10 +51,11 @@ class Tail:
 
     def read(self, within_s: float = 0.05) -> Iterator[tuple[int, RawRecord]]:
         """What has come since the last call, waiting a moment for the first."""
+        message: Any
         for message in self._consumer.consume(10_000, within_s):
             if message.error() is None:
                 self._ends.discard(message.partition())
-                yield message.partition(), _raw(message)
+                yield message.partition(), raw(message, message.key(), message.value())
             elif message.error().code() == KafkaError._PARTITION_EOF:
                 self._ends.add(message.partition())
 

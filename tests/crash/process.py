@@ -6,9 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-
 
 from minutebook.embedded.child import spawn
 from minutebook.embedded.service import answers
@@ -109,3 +109,13 @@ class Process:
 
     def _signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
+
+
+def eventually(condition: Callable[[], object], within_s: float = 40) -> bool:
+    """Whether `condition` comes to hold."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True

@@ -60,9 +60,7 @@ class RawWorker:
             None if held is None else self._full(list(held), parts),
             **parts,
         )
-        return self._stack.produce(
-            topics.REPORTS, partition, codec.encode(report), timestamp=timestamp
-        )
+        return self._stack.produce(topics.REPORTS, partition, codec.encode(report), timestamp=timestamp)
 
     def _full(self, held: list[int], parts: dict[str, Any]) -> FullPulse:
         return FullPulse(

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import KafkaException, Message, Producer
+from confluent_kafka import KafkaException, Producer
 
 from minutebook import ids
 from minutebook.client.mint import mint_id
@@ -25,7 +25,7 @@ from minutebook.log.admin import TopicSettings
 from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import codec, topics
-from tests.crash.joblog import JobLog, Tail, read_whole
+from tests.crash.joblog import JobLog, Tail, raw, read_whole
 from tests.crash.process import Process
 from tests.crash.tasks import FOLDER
 
@@ -191,11 +191,11 @@ class Stack:
         partition: int,
         value: bytes | None,
         key: bytes | None = None,
-        headers: list[tuple[str, bytes]] | None = None,
+        headers: list[Any] | None = None,
         timestamp: int = 0,
     ) -> RawRecord:
         """Put any record anywhere and wait for the broker's word. Raises KafkaException if it refuses."""
-        answers: list[tuple[Any, Message]] = []
+        answers: list[tuple[Any, Any]] = []
         self._producer.produce(
             self.kafka.topic(topic),
             value,
@@ -210,7 +210,7 @@ class Stack:
         error, message = answers[0]
         if error is not None:
             raise KafkaException(error)
-        return RawRecord(message.offset(), message.timestamp()[1], key, value)
+        return raw(message, key, value)
 
     def flood(self, topic: str, partition: int, values: Sequence[bytes], key: bytes | None = None) -> None:
         """Many records at once; returns when the broker has them all."""
@@ -274,7 +274,9 @@ class Stack:
         kinds: dict[str, int] = {}
         for fact in self.log.facts:
             kinds[type(fact.event).__name__] = kinds.get(type(fact.event).__name__, 0) + 1
-        last = "\n".join(f"{fact.partition}:{fact.frame} {str(fact.event)[:300]}" for fact in self.log.facts[-8:])
+        last = "\n".join(
+            f"{fact.partition}:{fact.frame} {str(fact.event)[:300]}" for fact in self.log.facts[-8:]
+        )
         parts = [last, f"log: {kinds}, void: {[(p, v.offset, v.reason) for p, v in self.log.voids]}"]
         parts += [f"--- {one.name} exits {one.exits}\n{one.tail()}" for one in self.processes]
         return "\n".join(parts)

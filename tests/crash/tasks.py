@@ -44,6 +44,16 @@ def _witness(moment: str, ctx: Context) -> None:
     os.fsync(_file())
 
 
+def _is_first(ctx: Context) -> bool:
+    """Whether this is the first run of an execution, in any process."""
+    mark = Path(os.environ[FOLDER]) / f"{ctx.execution_id}.mark"
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
 def die() -> None:
     """End this process as a power cut would."""
     os.kill(os.getpid(), signal.SIGKILL)
@@ -82,17 +92,26 @@ async def refused(payload: Any, ctx: Context) -> Fail:
 
 @app.task("crash.die-inside")
 async def die_inside(payload: Any, ctx: Context) -> None:
-    """Takes its worker with it in the middle of the first attempt."""
+    """Takes its worker with it in the middle of the first run."""
     _witness("start", ctx)
-    if ctx.attempt == 1:
+    if _is_first(ctx):
         die()
+    _witness("end", ctx)
+
+
+@app.task("crash.hang")
+async def hang(payload: Any, ctx: Context) -> None:
+    """Hangs in the first run."""
+    _witness("start", ctx)
+    if _is_first(ctx):
+        await asyncio.sleep(600)
     _witness("end", ctx)
 
 
 @app.task("crash.die-unreported")
 async def die_unreported(payload: Any, ctx: Context) -> None:
-    """Takes its worker with it when the work of the first attempt is done and nobody knows."""
+    """Takes its worker with it when the work of the first run is done and nobody knows."""
     _witness("start", ctx)
     _witness("end", ctx)
-    if ctx.attempt == 1:
+    if _is_first(ctx):
         die()

@@ -15,7 +15,10 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 @pytest.mark.parametrize("others", [0, 40])
 def test_lost_inbox_record_is_withdrawn_and_granted_again(stack: Stack, others: int) -> None:
     """Alone, and while later grants to the same worker arrive."""
-    owner, worker = stack.owner("o1", ("-m", "tests.crash.faulty_owner", "lose-grant", "1")), stack.worker("w1")
+    owner, worker = (
+        stack.owner("o1", ("-m", "tests.crash.faulty_owner", "lose-grant", "1")),
+        stack.worker("w1"),
+    )
     stack.await_ready(owner, worker)
     command = job()
     stack.submit([command])
@@ -23,9 +26,7 @@ def test_lost_inbox_record_is_withdrawn_and_granted_again(stack: Stack, others: 
 
     stack.await_done()
     assert verdict(stack) == []
-    (execution,) = {
-        name for event in stack.log.events(facts.GrantsReturned) for name in event.executions
-    }
+    (execution,) = {name for event in stack.log.events(facts.GrantsReturned) for name in event.executions}
     first, second = grants_of(stack.log, execution)
     assert second > first
     starts = [one for one in stack.witness() if one.moment == "start" and one.execution == execution]

@@ -10,17 +10,15 @@ from minutebook.domain import events as facts
 from streams.host import EXIT_LEAVE
 from tests.crash.checker import verdict
 from tests.crash.joblog import JobLog
-from tests.crash.process import Process
-from tests.crash.stack import PARTITIONS, SESSION_TIMEOUT_S, Stack, job, jobs_over, now_ms
+from tests.crash.stack import SESSION_TIMEOUT_S, Stack, jobs_over
+from tests.crash.state import differing_states
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
 def owner_of(log: JobLog) -> dict[int, str]:
     """Instance that took each partition last."""
-    return {
-        fact.partition: fact.event.owner.partition("/")[0] for fact in log.of(facts.OwnershipTaken)
-    }
+    return {fact.partition: fact.event.owner.partition("/")[0] for fact in log.of(facts.OwnershipTaken)}
 
 
 def voids_of(stack: Stack, instance: str) -> int:
@@ -83,14 +81,16 @@ def test_two_groups_on_one_log_never_apply_twice(stack: Stack) -> None:
     assert max(fact.event.epoch for fact in stack.log.of(facts.OwnershipTaken)) > 1
 
 
-def assert_goes_on(stack: Stack, owner: Process, partition: int) -> None:
-    while True:
-        command = job(run_at=now_ms())
-        stack.submit([command])
-        stack.await_done()
-        if stack.sent[-1].partition == partition:
-            break
-    assert owner.is_running
-    assert EXIT_LEAVE not in owner.exits
-    assert {fact.event.epoch for fact in stack.log.of(facts.OwnershipTaken)} == {1}
-    assert len(stack.log.of(facts.OwnershipTaken)) == PARTITIONS
+def test_owner_leaves_a_store_alone_that_another_has_open(stack: Stack) -> None:
+    """A mistake of the operator: two processes with one data folder. To the second one it is taken, not damaged."""
+    first, worker = stack.owner("o1"), stack.worker("w1")
+    stack.await_ready(first, worker)
+    second = stack.owner("o2", group="others", data_dir=str(stack.data_dir("o1")))
+
+    stack.until("it leaves", lambda _: not second.is_running)
+    assert second.wait() == EXIT_LEAVE
+    stack.submit(jobs_over(20, 1))
+    stack.await_done()
+    assert verdict(stack) == []
+    first.end()
+    assert differing_states(stack, "o1") == []

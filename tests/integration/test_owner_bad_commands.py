@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, DeclareQueue, RunJobNow, SubmitJob
+from minutebook.domain.commands import CancelJob, Command, DeclareQueue, RunJobNow, SubmitJob
 from minutebook.domain.records import Report, Tick
 from minutebook.log.port import RawRecord
 from minutebook.wire import codec, topics
@@ -84,8 +84,8 @@ def assert_rejected_once(stack: Stack, topic: str, record: RawRecord, partition:
     """Once in the log, once on `rejected-records` with its headers and bytes. The reason."""
     stack.until("rejected", lambda _: rejections(stack, topic, record, partition))
     send_good(stack, partition)
-    copies: list[RawRecord] = []
-    stack.until("on rejected-records", lambda _: copies.extend(rejected_copies(stack, topic, record, partition)) or copies)
+    stack.until("on rejected-records", lambda _: rejected_copies(stack, topic, record, partition))
+    copies = rejected_copies(stack, topic, record, partition)
     found = rejections(stack, topic, record, partition)
     assert len(found) == len(copies) == 1
     assert dict(copies[0].headers)["mb_reason"] == found[0].reason.encode()
@@ -104,7 +104,7 @@ class _Touch:
 
 
 def event_frame() -> bytes:
-    header: dict[str, Any] = {name: 0 for name in ("offset", "epoch", "now", "rules", "outputs_sent_through")}
+    header: dict[str, Any] = dict.fromkeys(("offset", "epoch", "now", "rules", "outputs_sent_through"), 0)
     return encode_frame(
         Frame(head=bytes(32), owner="me", tzdata="", settings=b"", inputs=[], slices=[], events=[], **header)
     )
@@ -262,8 +262,9 @@ def test_declared_queue_reaches_every_partition(stack: Stack) -> None:
     stack.send(DeclareQueue(name=name, command_id="declare", issued_at=now_ms()))
     stack.until(
         "copied everywhere",
-        lambda log: {f.partition for f in log.of(facts.QueueCopied) if f.event.name == name}
-        == set(range(PARTITIONS)),
+        lambda log: (
+            {f.partition for f in log.of(facts.QueueCopied) if f.event.name == name} == set(range(PARTITIONS))
+        ),
     )
     for partition in range(PARTITIONS):
         command = later_job(partition, queue=name)
@@ -314,7 +315,9 @@ def test_senseless_job_is_refused_with_its_field(stack: Stack, fields: dict[str,
     command = later_job(0, **fields)
     stack.send(command)
 
-    stack.until("refused", lambda _: any(e.job_id == command.job_id for e in stack.log.events(facts.CommandRejected)))
+    stack.until(
+        "refused", lambda _: any(e.job_id == command.job_id for e in stack.log.events(facts.CommandRejected))
+    )
     (refusal,) = [e for e in stack.log.events(facts.CommandRejected) if e.job_id == command.job_id]
     assert (refusal.reason, refusal.field) == ("invalid", field)
     send_good(stack, 0)
@@ -355,7 +358,7 @@ def test_command_of_the_brokers_limit_holds_nobody_up(stack: Stack, field: str, 
 
 
 def test_batch_of_endless_names_holds_nobody_up(stack: Stack) -> None:
-    commands = [
+    commands: list[Command] = [
         msgspec.structs.replace(later_job(0), tenant="x" * 2_000, command_id="y" * 90) for _ in range(400)
     ]
     stack.flood(topics.COMMANDS, 0, [codec.encode(codec.CommandBatch(commands)) for _ in range(6)])
@@ -366,7 +369,10 @@ def test_batch_of_endless_names_holds_nobody_up(stack: Stack) -> None:
 def test_queue_for_very_many_tenants_holds_nobody_up(stack: Stack) -> None:
     commands = [
         DeclareQueue(
-            name="wide", command_id=f"w{number}", issued_at=now_ms(), tenants=[f"t{number}-{n}" for n in range(80_000)]
+            name="wide",
+            command_id=f"w{number}",
+            issued_at=now_ms(),
+            tenants=[f"t{number}-{n}" for n in range(80_000)],
         )
         for number in range(3)
     ]

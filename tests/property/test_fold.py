@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minutebook.domain import book as state
+from minutebook.domain import events as facts
 from minutebook.domain import keys, view_rows
 from minutebook.domain.book import Book
 from minutebook.domain.decide import next_cron_instant
@@ -153,7 +154,10 @@ def test_commands_delivered_again_in_any_order_change_nothing() -> None:
     del maker.command
     assert len(sent) > 100
     for order in (sent, sent[::-1], sorted(sent, key=lambda one: one.command_id)):
-        assert maker.command(*order, *order[:10]) == []
+        answers = maker.command(*order, *order[:10])
+        assert {event.reason for event in answers if isinstance(event, facts.CommandRejected)} <= {"too_old"}
+        assert all(isinstance(event, facts.CommandRejected) for event in answers)
+    assert maker.command(*sent) == []
 
 
 # -- invariants
@@ -224,13 +228,13 @@ def test_owner_and_view_tell_the_same_story(maker: LogMaker) -> None:
         found = view.job(*keys.names(key[4:]))
         assert found is not None
         assert (found[1].status, found[1].open) == (job.status, 0)
-    for key, execution in [*book.executions.scan(b""), *book.running.scan(b"")]:
-        tenant, name = keys.names(key)
-        rows = {found: row for _, found, row in view.executions(tenant, name.rpartition(":")[0])}
-        last = rows[name].last
-        assert rows[name].outcome == ""
-        assert (last.status, last.number) == (execution.status, execution.attempt)
-        assert last.session == execution.session
+    for row, _ in book.jobs.scan(b""):
+        rows = {name: found for _, name, found in view.executions(*keys.names(row))}
+        for key, execution in book.executions_of(row):
+            found = rows[keys.names(key)[1]]
+            assert found.outcome == ""
+            assert (found.last.status, found.last.number) == (execution.status, execution.attempt)
+            assert found.last.session == execution.session
 
 
 def test_every_ended_execution_has_an_outcome_that_its_last_attempt_explains(maker: LogMaker) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 
 from minutebook.domain import events as facts
+from minutebook.domain import keys
 from minutebook.domain.commands import DeclareQueue
 from minutebook.domain.results import died
 from minutebook.wire.frames import encode_frame
+from streams.cycle import REMEMBERED_DAYS
 from tests.simulation.log_maker import (
     LogMaker,
     cancel,
@@ -64,7 +66,7 @@ class BusyLog:
         """So many steps further. Now and then nobody is there for more than a day."""
         for _ in range(steps):
             wait_ms = self._random.choice((1, 40, 900, 1_000, 7_000, 60_000))
-            self.maker.clock.advance(wait_ms if self._random.random() < 0.98 else 30 * 3_600_000)
+            self.maker.clock.advance(wait_ms if self._random.random() < 0.96 else 30 * 3_600_000)
             self._random.choice(self._steps)()
         return self.maker
 
@@ -186,9 +188,10 @@ class BusyLog:
         self.maker.void(encode_frame(self.maker.made([], self.maker.clock.now() + 5_000)))
 
     def _forget(self) -> None:
-        days = self.maker.book.cursor.days
-        if len(days) > 1:
-            self.maker.add(facts.DayForgotten(days[0]))
+        today = self.maker.clock.now() // keys.DAY_MS
+        self.maker.add(
+            *(facts.DayForgotten(day) for day in self.maker.book.cursor.days if today - day > REMEMBERED_DAYS)
+        )
 
     def _note(self) -> None:
         """What is on record without any state that follows from it."""

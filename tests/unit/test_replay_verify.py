@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from minutebook.domain import book
@@ -13,13 +14,14 @@ from minutebook.domain import events as facts
 from minutebook.log.port import RawRecord
 from minutebook.store.memory import MemoryRows
 from minutebook.store.rocks import RocksRows
-from minutebook.wire.frames import decode_frame, encode_frame
+from minutebook.wire.frames import encode_frame
 from replay.report import Report
 from replay.verify import Copies, Until, copies_in, verify
 from tests.simulation.busy_log import BusyLog
 from tests.simulation.copies import CopiedLog, copy_state, copy_view
 from tests.simulation.log_maker import LogMaker, submit, success
 
+replace = msgspec.structs.replace
 Records = list[RawRecord]
 Edit = Callable[[random.Random, Records], tuple[Records, int, int] | None]
 
@@ -317,6 +319,34 @@ def test_a_cut_tail_is_found_by_the_kept_head(tmp_path: Path) -> None:
     assert "the log ends before" in report.findings[0].what
 
 
+def test_a_loser_of_a_race_proves_what_lies_before_its_place() -> None:
+    """Junk lies at 6, the frame at 7 was changed, and a frame that lost to it at 8 vouches for everything up to 6."""
+    maker = small_log()
+    maker.void(b"junk")
+    loser = encode_frame(maker.made([], maker.clock.now(), owner="owner-2/b"))
+    winner = replace(maker.made([], maker.clock.now()), head=bytes(32))
+    maker.void(encode_frame(winner))
+    maker.void(loser)
+    (finding,) = audit(maker.records).findings
+    assert (finding.offset, finding.first, finding.last) == (7, 7, 7)
+
+
+@pytest.mark.parametrize("declared", [99, 0, -1])
+def test_a_last_frame_with_a_changed_offset_is_named_without_a_copy(declared: int) -> None:
+    maker = small_log()
+    maker.void(encode_frame(replace(maker.made([], maker.clock.now()), offset=declared)))
+    (finding,) = audit(maker.records).findings
+    assert (finding.offset, finding.first, finding.last) == (6, 6, 6)
+
+
+def test_a_frame_whose_time_goes_back_is_named() -> None:
+    maker = small_log()
+    maker.void(encode_frame(maker.made([], maker.clock.now() - 1)))
+    (finding,) = audit(maker.records).findings
+    assert finding.offset == 6
+    assert "its time" in finding.what
+
+
 def test_missing_records_are_named() -> None:
     records = small_log().records
     report = audit([*records[:2], *records[4:]])
@@ -328,12 +358,8 @@ def test_missing_records_are_named() -> None:
 def test_a_frame_on_a_wrong_head_is_no_fault_once_the_chain_goes_on() -> None:
     """Somebody wrote nonsense at the right place; the owner's next frame proves that it was written like that."""
     maker = small_log()
-    nonsense = decode_frame(encode_frame(maker.made([], maker.clock.now())))
-    maker.void(encode_frame(type(nonsense)(**{**_fields(nonsense), "head": bytes(32)})))
+    nonsense = maker.made([], maker.clock.now())
+    maker.void(encode_frame(replace(nonsense, head=bytes(32))))
     assert not audit(maker.records).ok
     maker.add()
     assert audit(maker.records).ok
-
-
-def _fields(frame: object) -> dict[str, object]:
-    return {name: getattr(frame, name) for name in frame.__struct_fields__}  # type: ignore[attr-defined]
