@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 
 import structlog
@@ -30,6 +31,7 @@ def main() -> int:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     try:
         settings = ProcessSettings(api=ApiSettings(), kafka=KafkaSettings(), topics=TopicSettings())
+        os.nice(settings.api.niceness)
         with asyncio.Runner(loop_factory=_loop) as runner:
             runner.run(serve(settings))
     except (SettingsError, ValidationError) as error:

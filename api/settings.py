@@ -40,6 +40,12 @@ class ApiSettings(BaseSettings):
         le=65_535,
         description="loopback port: `/livez /startupz /readyz /metrics` and `POST /checkpoint`",
     )
+    niceness: int = Field(
+        default=5,
+        ge=0,
+        le=19,
+        description="added to the process's niceness: on a shared machine a read may lag, a due run may not",
+    )
     data_dir: Path = Field(default=Path("data/api"), description="the view's store")
     checkpoint_dir: Path = Field(
         default=Path("data/checkpoints"), description="where `POST /checkpoint` puts copies of the view"

@@ -143,8 +143,6 @@ def read_submission(data: bytes | Raw, now: int, is_queue_known: Callable[[str],
         late=fields.choice("late", ("refuse", "run")),
         timeout_ms=_timeout_ms(fields),
     )
-    if found.id in (".", ".."):
-        fields.fault("id", "is a step in a path; take another one")
     _check_when(fields, members, found, now)
     if fields.errors:
         raise Refused("invalid", errors=fields.errors)

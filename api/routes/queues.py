@@ -22,7 +22,7 @@ from minutebook.ids import is_name, queue_key
 
 router = APIRouter()
 Declaring = Annotated[Caller, Depends(Allowed(Scope.QUEUES_WRITE))]
-_FIELDS: Final = ("name", "open", "tenants")
+_FIELDS: Final = ("name", "tenants")
 _TENANTS_MAX: Final = 100
 
 
@@ -48,7 +48,6 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
         command_id=mint_id(),
         issued_at=services.clock.now(),
         actor=caller.actor,
-        is_open=wanted.open,
         tenants=wanted.tenants,
     )
     view = services.view
@@ -69,7 +68,7 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
     if not await view.until(is_everywhere, wait_s):
         return accepted_later(decision)
     token = Token({part.partition: part.cursor.position for part in view.parts})
-    body = Queue(wanted.name, version, wanted.open, wanted.tenants)
+    body = Queue(wanted.name, version, wanted.tenants)
     return json_response(body, 201 if decision.row.version == 1 else 200, token=token)
 
 
@@ -85,16 +84,13 @@ def read_queue(body: bytes) -> QueueRequest:
     name = values.get("name")
     if not isinstance(name, str) or not is_name(name):
         errors.append(FieldError("/name", "is required: 1-128 ASCII letters, digits, ._-"))
-    is_open = values.get("open", False)
-    if not isinstance(is_open, bool):
-        errors.append(FieldError("/open", "must be true or false"))
     tenants = values.get("tenants", [])
     if not isinstance(tenants, list) or len(tenants) > _TENANTS_MAX or not all(map(_is_tenant, tenants)):
         errors.append(FieldError("/tenants", f"must be a list of at most {_TENANTS_MAX} tenants"))
     if errors:
         raise Refused("invalid", errors=errors)
     check_distinct(body, check_value(values, ""))
-    return QueueRequest(str(name), bool(is_open), sorted(set(tenants)))
+    return QueueRequest(str(name), sorted(set(tenants)))
 
 
 def _is_tenant(value: object) -> bool:

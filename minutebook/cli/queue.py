@@ -27,20 +27,17 @@ def create(
         list[str] | None,
         typer.Option(help="Tenant that may use it; repeat for more. Everybody if not given."),
     ] = None,
-    open: Annotated[
-        bool, typer.Option("--open", help="Also publish what is due on a topic of its own.")
-    ] = False,
     output: Output = Format.TABLE,
 ) -> None:
     """Declare a queue, or change it. Ends once every partition knows it."""
     with SyncClient() as client:
-        answer = client.declare_queue(QueueRequest(name, open, tenant or []))
+        answer = client.declare_queue(QueueRequest(name, tenant or []))
     if isinstance(answer, Command):
         raise undecided(answer, output)
     write_one(
         answer,
         output,
-        {"name": answer.name, "version": answer.version, "open": answer.open} | _tenants(answer),
+        {"name": answer.name, "version": answer.version} | _tenants(answer),
     )
 
 

@@ -128,7 +128,6 @@ class Queue(msgspec.Struct):
 
     name: Name
     version: int
-    open: bool
     tenants: list[Name]
 
 
@@ -136,7 +135,6 @@ class QueueRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=Tru
     """A queue to declare, or to change."""
 
     name: Name
-    open: bool = False
     tenants: Annotated[list[Name], Meta(max_length=100)] = []
 
 

@@ -197,11 +197,12 @@ def _requested(book: Book, event: facts.ExecutionRequested, token: int, now: int
     key = keys.execution_row(event.tenant, event.execution)
     job = _job(book, row)
     require("", "requested", "scheduled", key)
+    at = max(event.accepted_at, now)
     execution = Execution(
-        job.version, 1, "scheduled", event.accepted_at, event.accepted_at, now, indexed_at=now
+        job.version, 1, "scheduled", event.accepted_at, event.accepted_at, at, indexed_at=at
     )
     book.executions.put(key, execution)
-    book.index.put(keys.index_row(now, keys.EXECUTION, key), b"")
+    book.index.put(keys.index_row(at, keys.EXECUTION, key), b"")
     book.jobs.put(row, replace(job, open=job.open + 1))
     _answer(book, row, event.command_id, Answer(True, ""), now)
 

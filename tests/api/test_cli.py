@@ -82,7 +82,6 @@ def test_queue_is_created_for_named_tenants(run: Run, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out) == {
         "name": "mail",
         "version": 1,
-        "open": False,
         "tenants": ["acme"],
     }
     assert run("job", "submit", "t", "--queue", "mail") == 0

@@ -344,6 +344,7 @@ def test_a_run_now_is_one_execution_more_due_at_once(maker: LogMaker) -> None:
     assert maker.command(run_now("a", command_id="x1", actor="me", reason="why"), stamp=T0 + 3) == [
         facts.ExecutionRequested("acme", "a", "x1", "me", "why", T0 + 3, "a:rx1")
     ]
+    maker.clock.advance(3)
     (event,) = maker.due()
     assert isinstance(event, facts.ExecutionsQueued)
     assert (event.executions, event.scheduled_at, event.next_at) == (["a:rx1"], [T0 + 3], [-2])
