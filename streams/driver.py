@@ -13,7 +13,7 @@ from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer
 
 from minutebook.wire import topics
 
-FETCH_WAIT_MS: Final = 25
+FETCH_WAIT_MS: Final = 50
 
 
 class InputThread(AIOKafkaConsumerThread):

@@ -15,7 +15,11 @@ LOADED_MAX: Final = 8_000
 
 
 class Window:
-    """Rows of `family` with start <= key < end, smallest first."""
+    """Rows of `family` with start <= key < end, smallest first.
+
+    What is loaded is sorted, and most of what is written comes in order, so those rows lie in a list that is read from
+    the front; only what comes out of order costs a heap.
+    """
 
     def __init__(
         self, rows: Rows, family: str, start: bytes, end: bytes | None, loaded_max: int = LOADED_MAX
@@ -24,7 +28,9 @@ class Window:
         self._family = family
         self._end = end
         self._max = loaded_max
-        self._heap: list[bytes] = []
+        self._sorted: list[bytes] = []
+        self._next = 0
+        self._late: list[bytes] = []
         self._live: set[bytes] = set()
         self._through: bytes | None = start
         """Rows behind this key are in the store alone; None = everything is in memory."""
@@ -41,24 +47,38 @@ class Window:
     def head(self) -> bytes | None:
         """The smallest row, None if there is none."""
         while True:
-            while self._heap:
-                if self._heap[0] in self._live:
-                    return self._heap[0]
-                heapq.heappop(self._heap)
+            live = self._live
+            while self._late and self._late[0] not in live:
+                heapq.heappop(self._late)
+            while self._next < len(self._sorted) and self._sorted[self._next] not in live:
+                self._next += 1
+            if self._next < len(self._sorted):
+                first = self._sorted[self._next]
+                return self._late[0] if self._late and self._late[0] < first else first
+            if self._late:
+                return self._late[0]
             if self._through is None:
                 return None
             self._load(self._through + b"\0")
 
     def pop(self) -> None:
-        """Take the head out of memory; the store still has it until a frame says otherwise."""
-        self._live.discard(heapq.heappop(self._heap))
+        """Take the head out of memory; the store still has it until a frame says otherwise. Call `head` before."""
+        late = self._late
+        if late and not (self._next < len(self._sorted) and self._sorted[self._next] < late[0]):
+            self._live.discard(heapq.heappop(late))
+            return
+        self._live.discard(self._sorted[self._next])
+        self._next += 1
 
     def put(self, key: bytes) -> None:
         """A row was written, or one that was taken out is put back."""
         if key in self._live or (self._through is not None and key > self._through):
             return
         self._live.add(key)
-        heapq.heappush(self._heap, key)
+        if self._next == len(self._sorted) or key > self._sorted[-1]:
+            self._append(key)
+        else:
+            heapq.heappush(self._late, key)
         if len(self._live) > 2 * self._max:
             self._trim()
 
@@ -71,17 +91,23 @@ class Window:
         if self._through is not None and len(self._live) < self._max // 2:
             self._load(self._through + b"\0")
 
+    def _append(self, key: bytes) -> None:
+        if self._next == len(self._sorted):
+            self._sorted, self._next = [], 0
+        self._sorted.append(key)
+
     def _trim(self) -> None:
-        self._heap = sorted(self._live)[: self._max]
-        self._live = set(self._heap)
-        self._through = self._heap[-1]
+        self._sorted, self._next, self._late = sorted(self._live)[: self._max], 0, []
+        self._live = set(self._sorted)
+        self._through = self._sorted[-1]
 
     def _load(self, start: bytes) -> None:
+        """Rows behind all that are in memory, so they go to the end of the list."""
         self._through = None
         for found, (key, _) in enumerate(self._rows.scan(self._family, start, self._end), 1):
             if key not in self._live:
                 self._live.add(key)
-                heapq.heappush(self._heap, key)
+                self._append(key)
             if found == self._max:
                 self._through = key
                 return

@@ -7,6 +7,7 @@ import msgspec
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.fold import fold
+from minutebook.errors import BrokenFrameError, LogError
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken
 from minutebook.wire.frames import Frame, placed
@@ -15,9 +16,14 @@ replace = msgspec.structs.replace
 
 
 def fold_events(book: Book, frame: Frame) -> None:
-    """Fold every event of a valid frame. Raises BrokenFrameError: the partition halts."""
-    for event, token in placed(frame):
-        fold(book, event, token, frame.now)
+    """Fold every event of a valid frame. Raises BrokenFrameError, whatever the fold met: the partition halts."""
+    try:
+        for event, token in placed(frame):
+            fold(book, event, token, frame.now)
+    except LogError:
+        raise
+    except Exception as error:
+        raise BrokenFrameError(f"frame {frame.offset}: {type(error).__name__}: {error}") from error
 
 
 def move_cursor(book: Book, reader: FrameReader, frame: Frame | None) -> None:

@@ -1,7 +1,7 @@
-"""`python -m tests.crash.dying_owner STEP NTH`: an owner process that kills itself at a step of its work.
+"""`python -m tests.crash.dying_owner STEP NTH KIND`: an owner process that kills itself at a step of its work.
 
 STEP is `before-append`, `after-append` (its frame is in the log, nothing is folded), `after-commit` (folded, nothing sent)
-or `after-outputs` (all sent, nobody was told so); NTH counts frames that grant something.
+or `after-outputs` (all sent, nobody was told so); NTH counts frames of KIND: what grants, gives up, is mailed or rejected.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from streams.owner import Owner
 from tests.crash.tasks import die
 
 STEPS = ("before-append", "after-append", "after-commit", "after-outputs")
-GRANTS = (facts.ExecutionsDueGranted, facts.ExecutionsGranted)
+KINDS: dict[str, tuple[type, ...]] = {
+    "grants": (facts.ExecutionsDueGranted, facts.ExecutionsGranted),
+    "dead": (facts.ExecutionDead,),
+    "mail": (facts.QueueDeclared, facts.CommandForwarded),
+    "rejected": (facts.RecordRejected,),
+}
 
 
-def _grants(events: Iterable[Any]) -> bool:
-    return any(isinstance(event, GRANTS) for event in events)
-
-
-def _nth(nth: int) -> Callable[[Iterable[Any]], bool]:
+def _nth(nth: int, kind: tuple[type, ...]) -> Callable[[Iterable[Any]], bool]:
     counter = itertools.count(1)
-    return lambda events: _grants(events) and next(counter) == nth
+    return lambda events: any(isinstance(event, kind) for event in events) and next(counter) == nth
 
 
-def arm(step: str, nth: int) -> None:
+def arm(step: str, nth: int, kind: str) -> None:
     """Make this process die at the `nth` time of `step`."""
-    is_time = _nth(nth)
+    is_time = _nth(nth, KINDS[kind])
     append, send = KafkaEventLog.append, Owner._send_outputs
 
     async def dying_append(self: KafkaEventLog, partition: int, value: bytes) -> Any:
@@ -64,5 +65,5 @@ def arm(step: str, nth: int) -> None:
 
 
 if __name__ == "__main__":
-    arm(sys.argv[1], int(sys.argv[2]))
+    arm(sys.argv[1], int(sys.argv[2]), sys.argv[3])
     sys.exit(main())

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import shutil
 import signal
+from collections.abc import Callable
 
 import pytest
 
+from minutebook.wire import codec, topics
 from tests.crash.checker import verdict
 from tests.crash.dying_owner import STEPS
-from tests.crash.stack import Stack, jobs_over
+from tests.crash.stack import PARTITIONS, Stack, home_of, job, jobs_over, key_of
 from tests.crash.state import differing_states
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
-def dying(step: str, nth: int = 5) -> tuple[str, ...]:
-    return ("-m", "tests.crash.dying_owner", step, str(nth))
+def dying(step: str, nth: int = 5, kind: str = "grants") -> tuple[str, ...]:
+    return ("-m", "tests.crash.dying_owner", step, str(nth), kind)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -48,3 +50,43 @@ def test_owner_without_its_state_rebuilds_it(stack: Stack) -> None:
     assert verdict(stack) == []
     owner.end()
     assert differing_states(stack, "o1") == []
+
+
+def forwarded(stack: Stack) -> None:
+    command = job()
+    value = codec.encode(command)
+    stack.produce(topics.COMMANDS, (home_of(command) + 1) % PARTITIONS, value, key_of(command).encode())
+
+
+UNSENT: dict[str, tuple[Callable[[Stack], object], str]] = {
+    "grants": (lambda stack: stack.submit([job()]), topics.INBOX),
+    "dead": (lambda stack: stack.submit([job(task="crash.refused")]), topics.DEAD_LETTERS),
+    "mail": (forwarded, topics.MAIL),
+    "rejected": (lambda stack: stack.produce(topics.COMMANDS, 1, b"garbage"), topics.REJECTED),
+}
+
+
+def count(stack: Stack, topic: str) -> int:
+    return sum(map(len, stack.whole(topic)))
+
+
+def test_outputs_that_a_killed_owner_did_not_send_are_sent_by_the_next(stack: Stack) -> None:
+    """Each kind of output in turn: its frame is in the log, its owner is gone, the next one reads what must go out."""
+    worker = stack.worker("w1")
+    owner = stack.owner("o1", dying("after-commit", 1, "grants"))
+    for kind, (act, topic) in UNSENT.items():
+        owner.arguments = dying("after-commit", 1, kind)
+        if not owner.is_running:
+            owner.start()
+        stack.await_ready(owner, worker)
+        before = count(stack, topic)
+        act(stack)
+        stack.until(f"it dies before it sends {kind}", lambda _: not owner.is_running)
+        assert count(stack, topic) == before
+
+        owner.arguments = ("-m", "streams")
+        owner.start()
+        stack.until(f"{kind} sent", lambda _, topic=topic, before=before: count(stack, topic) > before)
+        stack.await_done()
+        owner.kill()
+    assert verdict(stack) == []

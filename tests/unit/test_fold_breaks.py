@@ -11,6 +11,7 @@ from minutebook.domain.events import Event
 from minutebook.domain.fold import fold
 from minutebook.domain.transitions import LEGAL, closed_status, require
 from minutebook.errors import BrokenFrameError
+from minutebook.log.apply import fold_events
 from tests.simulation.log_maker import T0, LogMaker, execution_of, failure, submit, success
 
 A, B, C = (execution_of(job, T0) for job in "abc")
@@ -185,3 +186,11 @@ def test_a_job_closes_when_nothing_is_left(
     status: str, next_at: int, open_count: int, outcome: str, closed: str | None
 ) -> None:
     assert closed_status(status, next_at, open_count, outcome) == closed
+
+
+def test_whatever_a_fold_meets_in_a_frame_halts_the_partition(maker: LogMaker) -> None:
+    """Columns of unequal length raise ValueError deep inside; the owner must see a broken frame, not a stray fault."""
+    token = maker.running()[0].token
+    broken = facts.JobCancelled("acme", "a", "c9", "", "", T0, [], [A, "a:2"], [token])
+    with pytest.raises(BrokenFrameError, match="ValueError"):
+        fold_events(maker.book, maker.made([broken], T0))
