@@ -1,4 +1,4 @@
-"""`python -m tests.crash.dying_owner STEP NTH KIND`: an owner process that kills itself at a step of its work.
+"""`python -m tests.crash.dying_owner STEP NTH KIND [freeze]`: an owner that kills, or stops, itself at a step of its work.
 
 STEP is `before-append`, `after-append` (its frame is in the log, nothing is folded), `after-commit` (folded, nothing sent)
 or `after-outputs` (all sent, nobody was told so); NTH counts frames of KIND: what grants, gives up, is mailed or rejected.
@@ -16,7 +16,7 @@ from minutebook.log.kafka import KafkaEventLog
 from minutebook.wire.frames import decode_frame
 from streams.__main__ import main
 from streams.owner import Owner
-from tests.crash.tasks import die
+from tests.crash.tasks import die, freeze
 
 STEPS = ("before-append", "after-append", "after-commit", "after-outputs")
 KINDS: dict[str, tuple[type, ...]] = {
@@ -24,6 +24,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "dead": (facts.ExecutionDead,),
     "mail": (facts.QueueDeclared, facts.CommandForwarded),
     "rejected": (facts.RecordRejected,),
+    "": (),
 }
 
 
@@ -32,29 +33,29 @@ def _nth(nth: int, kind: tuple[type, ...]) -> Callable[[Iterable[Any]], bool]:
     return lambda events: any(isinstance(event, kind) for event in events) and next(counter) == nth
 
 
-def arm(step: str, nth: int, kind: str) -> None:
-    """Make this process die at the `nth` time of `step`."""
+def arm(step: str, nth: int, kind: str, fall: Callable[[], None]) -> None:
+    """Make this process `fall` at the `nth` time of `step`."""
     is_time = _nth(nth, KINDS[kind])
     append, send = KafkaEventLog.append, Owner._send_outputs
 
     async def dying_append(self: KafkaEventLog, partition: int, value: bytes) -> Any:
         now = is_time(decode_frame(value).events)
         if now and step == "before-append":
-            die()
+            fall()
         ack = await append(self, partition, value)
-        if now:
-            die()
+        if now and step == "after-append":
+            fall()
         return ack
 
     async def dying_send(self: Owner, events: Iterable[Any], frame: int, start_at: int) -> None:
         placed = list(events)
         now = is_time(event for event, _ in placed)
         if now and step == "after-commit":
-            die()
+            fall()
         await send(self, placed, frame, start_at)
-        if now:
+        if now and step == "after-outputs":
             await self._process.producer.flush()
-            die()
+            fall()
 
     if step in ("before-append", "after-append"):
         KafkaEventLog.append = dying_append  # type: ignore[method-assign]
@@ -65,5 +66,5 @@ def arm(step: str, nth: int, kind: str) -> None:
 
 
 if __name__ == "__main__":
-    arm(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    arm(sys.argv[1], int(sys.argv[2]), sys.argv[3], freeze if "freeze" in sys.argv else die)
     sys.exit(main())

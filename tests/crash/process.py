@@ -65,9 +65,12 @@ class Process:
         self._signal(signal.SIGKILL)
         self.wait()
 
-    def freeze(self) -> None:
-        """SIGSTOP."""
-        self._signal(signal.SIGSTOP)
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it is stopped, by SIGSTOP."""
+        return (
+            self.is_running and Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+        )
 
     def thaw(self) -> None:
         """SIGCONT."""

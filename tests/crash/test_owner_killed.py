@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import signal
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from minutebook.wire import codec, topics
 from tests.crash.checker import verdict
 from tests.crash.dying_owner import STEPS
+from tests.crash.process import eventually
 from tests.crash.stack import PARTITIONS, Stack, home_of, job, jobs_over, key_of
 from tests.crash.state import differing_states
 
@@ -72,21 +74,18 @@ def count(stack: Stack, topic: str) -> int:
 
 def test_outputs_that_a_killed_owner_did_not_send_are_sent_by_the_next(stack: Stack) -> None:
     """Each kind of output in turn: its frame is in the log, its owner is gone, the next one reads what must go out."""
-    worker = stack.worker("w1")
-    owner = stack.owner("o1", dying("after-commit", 1, "grants"))
-    for kind, (act, topic) in UNSENT.items():
-        owner.arguments = dying("after-commit", 1, kind)
-        if not owner.is_running:
-            owner.start()
+    kinds = list(UNSENT)
+    owner, worker = stack.owner("o1", dying("after-commit", 1, kinds[0])), stack.worker("w1")
+    for number, kind in enumerate(kinds):
+        act, topic = UNSENT[kind]
         stack.await_ready(owner, worker)
         before = count(stack, topic)
         act(stack)
         stack.until(f"it dies before it sends {kind}", lambda _: not owner.is_running)
         assert count(stack, topic) == before
 
-        owner.arguments = ("-m", "streams")
+        owner.arguments = dying("after-commit", 1, (*kinds, "")[number + 1])
         owner.start()
-        stack.until(f"{kind} sent", lambda _, topic=topic, before=before: count(stack, topic) > before)
+        assert eventually(partial(lambda topic, before: count(stack, topic) > before, topic, before)), kind
         stack.await_done()
-        owner.kill()
     assert verdict(stack) == []

@@ -43,16 +43,18 @@ def test_member_of_the_group_takes_over_from_a_killed_owner(stack: Stack) -> Non
     assert verdict(stack) == []
 
 
-def test_frozen_owner_that_wakes_up_changes_nothing(stack: Stack) -> None:
-    """Its partitions were taken over meanwhile. What it appends is void, and it has sent nothing of it."""
-    zombie, worker = stack.owner("o1", is_kept=True), stack.worker("w1")
-    stack.await_ready(zombie, worker)
-    stack.submit(jobs_over(200, 16))
-    stack.until("some ran", lambda _: len(stack.witness()) > 20)
-    other = stack.owner("o2")
+@pytest.mark.parametrize("step", ["before-append", "after-commit"])
+def test_frozen_owner_that_wakes_up_changes_nothing(stack: Stack, step: str) -> None:
+    """Its partitions were taken over meanwhile. What it appends is void, and it has sent nothing of it; what it sends late
+    of a frame that was valid starts no token twice."""
+    zombie = stack.owner("o1", ("-m", "tests.crash.dying_owner", step, "3", "grants", "freeze"), is_kept=True)
+    other, worker = stack.owner("o2"), stack.worker("w1")
     stack.until("both own", lambda log: set(owner_of(log).values()) == {"o1", "o2"})
-    zombie.freeze()
+    stack.await_ready(worker)
+    stack.submit(jobs_over(240, 12))
+    stack.until("it is frozen", lambda _: zombie.is_frozen)
     frozen = time.monotonic()
+    zombie.arguments = ("-m", "streams")
     stack.until("all taken over", lambda log: set(owner_of(log).values()) == {"o2"})
     stack.until("3 session timeouts", lambda _: time.monotonic() - frozen > 3 * SESSION_TIMEOUT_S)
     zombie.thaw()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -411,3 +412,30 @@ def test_flood_of_garbage_delays_a_good_command_little(stack: Stack) -> None:
     send_good(stack, 3)
     garbage = [e for e in stack.log.events(facts.RecordRejected) if e.partition == 3]
     assert len(garbage) >= 400
+
+
+def test_mutated_commands_are_each_answered_once_at_most(stack: Stack) -> None:
+    """A byte flipped, doubled, dropped, or the tail cut: some still decode, all are decided, nothing else changes."""
+    chance = random.Random(20_000)
+    records = [mutated(chance, codec.encode(later_job(2))) for _ in range(400)]
+    first = stack.produce(topics.COMMANDS, 2, b"first of the flood")
+    stack.flood(topics.COMMANDS, 2, records)
+
+    for partition in range(PARTITIONS):
+        send_good(stack, partition)
+    rejected = [e.offset for e in stack.log.events(facts.RecordRejected) if e.partition == 2]
+    assert len(rejected) == len(set(rejected))
+    assert sum(offset > first.offset for offset in rejected) > 200
+
+
+def mutated(chance: random.Random, record: bytes) -> bytes:
+    """`record` with one small fault."""
+    at = chance.randrange(len(record))
+    byte = bytes([chance.randrange(256)])
+    faults = (
+        record[:at] + byte + record[at + 1 :],
+        record[:at] + byte + record[at:],
+        record[:at],
+        record[at:],
+    )
+    return chance.choice(faults)
