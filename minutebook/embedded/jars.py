@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tenacity
+import truststore
 from jgo.maven import MavenContext, PythonResolver
 from jgo.parse import Coordinate
 
@@ -94,12 +95,23 @@ def _download_missing(jars: tuple[Jar, ...], cache: Path, progress: Progress) ->
     with _exclusive(cache / ".lock"), tempfile.TemporaryDirectory(dir=cache, prefix=".arriving-") as arriving:
         missing = [jar for jar in jars if not (cache / jar.file_name).exists()]
         context = MavenContext(resolver=PythonResolver(), repo_cache=Path(arriving), timeout=_TIMEOUT_S)
-        with ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool:
+        with _system_trust(), ThreadPoolExecutor(_DOWNLOADS_AT_ONCE) as pool:
             arrivals = pool.map(lambda jar: _download(jar, context, cache), missing)
             for number, jar in enumerate(arrivals, start=1):
                 progress(
                     f"Kafka {KAFKA_VERSION}: {number}/{len(missing)} {jar.file_name} ({jar.size // 1024} KiB)"
                 )
+
+
+@contextmanager
+def _system_trust() -> Iterator[None]:
+    """TLS goes by the certificates that this machine trusts, as pip's does, not by those that requests brings along:
+    behind a company's proxy only the machine knows the proxy's."""
+    truststore.inject_into_ssl()
+    try:
+        yield
+    finally:
+        truststore.extract_from_ssl()
 
 
 @contextmanager
