@@ -9,7 +9,7 @@ import pytest
 
 from minutebook.domain import events as facts
 from minutebook.domain.commands import CancelJob, SubmitJob
-from minutebook.domain.records import Inbox, Pulse, Report
+from minutebook.domain.records import Inbox, Pulse, Report, Succeeded
 from minutebook.wire import codec, topics
 from tests.crash.ledger import Ledger
 from tests.crash.raw_worker import RawWorker, failed, grants_of, handed_back, succeeded
@@ -370,18 +370,18 @@ def test_records_own_timestamp_counts_for_nothing(stack: Stack, case: Case, time
 
 
 def test_many_refusals_in_one_report_hold_nobody_up(stack: Stack, case: Case) -> None:
-    """One refusal an unknown row would be more than a frame can hold."""
-    name = "n" * 200 + ":1"
-    stack.flood(
-        topics.REPORTS,
-        case.partition,
-        [
-            codec.encode(Report(case.worker.session, 0, None, None, succeeded(name, *range(9_000))))
-            for _ in range(6)
-        ],
+    """Each row in it would be answered with more than ten times its size."""
+    rows = 16_000
+    result = Succeeded(
+        ["t" * 128], [0] * rows, [f"{'n' * 40}:1"] * rows, list(range(rows)), [0] * rows, [0] * rows
     )
+    session = f"{'s' * 250}.0"
+    stack.flood(topics.REPORTS, case.partition, [codec.encode(Report(session, 0, None, None, result))] * 3)
 
     case.finish()
+    refused = [e for e in stack.log.events(facts.ReportRefused) if e.session == session]
+    assert 0 < len(refused) <= 3 * 1_001
+    assert "more rows" in refused[-1].reason
 
 
 def test_very_many_failures_in_one_report_hold_nobody_up(stack: Stack, case: Case) -> None:
