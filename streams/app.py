@@ -24,7 +24,7 @@ from minutebook.wire import topics
 from streams import health
 from streams.driver import InputConsumer
 from streams.host import Host, leave
-from streams.owner import Bounds, Process
+from streams.process import Bounds, Process
 from streams.settings import StreamsSettings
 from streams.watchdog import watch
 

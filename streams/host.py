@@ -19,7 +19,8 @@ from minutebook.errors import ClockError, LogError, OwnershipLostError
 from minutebook.log.checkpoint import Copy, write_manifest
 from minutebook.log.port import RawRecord
 from minutebook.wire import topics
-from streams.owner import Owner, Process
+from streams.owner import Owner
+from streams.process import Process
 
 EXIT_LEAVE: Final = 75
 AGAIN_S: Final = 1.0

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import structlog
-from aiokafka import AIOKafkaProducer
 
-from minutebook.clock import Clock
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
 from minutebook.domain.due import MISFIRE_MAX, MISFIRE_WINDOW_MS
@@ -25,9 +23,8 @@ from minutebook.domain.records import Inbox, Tick
 from minutebook.domain.retries import ATTEMPTS_MAX, LOSSES_MAX
 from minutebook.errors import ClockError, LogMismatchError, OwnershipLostError
 from minutebook.log.apply import move_cursor, take
-from minutebook.log.port import Ack, EventLog, RawRecord
+from minutebook.log.port import Ack, RawRecord
 from minutebook.log.reader import CLOCK_BOUND_MS, FrameReader
-from minutebook.log.settings import KafkaSettings
 from minutebook.schedule import TZDATA_VERSION
 from minutebook.wire import codec, topics
 from minutebook.wire.frames import FORMAT_VERSION, Frame, InputPosition, decode_frame, encode_frame, placed
@@ -36,6 +33,7 @@ from streams.cycle import Cycle, Redo, Taken
 from streams.draft import Draft
 from streams.feed import Feed
 from streams.outbox import Outbox
+from streams.process import Process
 from streams.recovery import check_inputs, check_position, fold_to_end, open_book
 from streams.sessions import Sessions
 from streams.window_of_reports import WINDOW_MS, rebuild_sessions
@@ -52,31 +50,6 @@ COMMANDS_LINGER_S: Final = 0.002
 REPORTS_LINGER_S: Final = 0.005
 
 log = structlog.get_logger()
-
-
-class Bounds(NamedTuple):
-    """First and end offset of each input topic of a partition, and where its window of reports starts."""
-
-    first: dict[str, int]
-    end: dict[str, int]
-    reports_from: int
-
-
-class Process(NamedTuple):
-    """What all owners of one process share."""
-
-    kafka: KafkaSettings
-    events: EventLog
-    producer: AIOKafkaProducer
-    clock: Clock
-    data_dir: Path
-    owner_id: str
-    log_id: str
-    partitions: int
-    inbox_partitions: int
-    topic_ids: dict[str, str]
-    clock_bound_ms: int
-    input_bounds: Callable[[int, int], Awaitable[Bounds]]
 
 
 class Owner:

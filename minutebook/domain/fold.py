@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from minutebook.domain import events as facts
-from minutebook.domain import keys
+from minutebook.domain import keys, record_folds
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
-from minutebook.domain.state import NONE_AT, UNCHANGED, Answer, Execution, Job, Queue, Session, Spec
+from minutebook.domain.record_folds import answer, remember
+from minutebook.domain.state import NONE_AT, UNCHANGED, Answer, Execution, Job, Spec
 from minutebook.domain.transitions import closed_status, require
 from minutebook.errors import BrokenFrameError
 
@@ -47,18 +48,6 @@ def _execution(book: Book, row: bytes) -> Execution:
     return execution
 
 
-def _remember(book: Book, now: int) -> int:
-    """The day of `now`, noted as one that holds rows."""
-    day = now // keys.DAY_MS
-    if day not in book.cursor.days:
-        book.advance(replace(book.cursor, days=[*book.cursor.days, day]))
-    return day
-
-
-def _answer(book: Book, row: bytes, command_id: str, answer: Answer, now: int) -> None:
-    book.commands.put(keys.remembered_row(_remember(book, now), row + b"\0" + command_id.encode()), answer)
-
-
 def _put_job(book: Book, row: bytes, job: Job, now: int) -> None:
     """Write a job, or move it to the closed ones if it has come to its end."""
     next_at = NONE_AT if job.is_once else job.next_at
@@ -80,7 +69,7 @@ def _put_job(book: Book, row: bytes, job: Job, now: int) -> None:
         job.accepted_at,
         job.is_once,
     )
-    book.closed.pending[keys.remembered_row(_remember(book, now), row)] = closed
+    book.closed.pending[keys.remembered_row(remember(book, now), row)] = closed
 
 
 def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outcome: str) -> Job:
@@ -151,7 +140,7 @@ def _cancelled(book: Book, event: facts.JobCancelled, token: int, now: int) -> N
     changed = replace(
         job, status="cancelled", next_at=NONE_AT, indexed_at=NONE_AT, open=left, last_outcome="cancelled"
     )
-    _answer(book, row, event.command_id, Answer(True, ""), now)
+    answer(book, row, event.command_id, Answer(True, ""), now)
     _put_job(book, row, changed, now)
 
 
@@ -204,7 +193,7 @@ def _requested(book: Book, event: facts.ExecutionRequested, token: int, now: int
     book.executions.put(key, execution)
     book.index.put(keys.index_row(at, keys.EXECUTION, key), b"")
     book.jobs.put(row, replace(job, open=job.open + 1))
-    _answer(book, row, event.command_id, Answer(True, ""), now)
+    answer(book, row, event.command_id, Answer(True, ""), now)
 
 
 def _skipped(book: Book, event: facts.ExecutionsSkipped, token: int, now: int) -> None:
@@ -431,7 +420,7 @@ def _dead(book: Book, event: facts.ExecutionDead, token: int, now: int) -> None:
         raise BrokenFrameError(f"{key!r} is {execution.status}, it cannot be given up")
     spec = _spec(book, key, event.version)
     version = keys.spec_row(keys.job_of_execution(key), event.version)
-    book.shelf.put(keys.remembered_row(_remember(book, now), version), spec)
+    book.shelf.put(keys.remembered_row(remember(book, now), version), spec)
     book.executions.delete(key)
     _end(book, key, "dead", now)
 
@@ -440,66 +429,6 @@ def _stopped(book: Book, event: facts.AttemptCancelled, token: int, now: int) ->
     key = keys.execution_row(event.tenant, event.execution)
     _running(book, key, event.token, "stopped", "cancelled")
     _end(book, key, "cancelled", now)
-
-
-# -- answers, sessions, shared facts, the log itself
-
-
-def _answered(book: Book, event: facts.CommandAnswered, token: int, now: int) -> None:
-    row = keys.job_row(event.tenant, event.job_id)
-    _answer(book, row, event.command_id, Answer(True, event.reason), now)
-
-
-def _rejected(book: Book, event: facts.CommandRejected, token: int, now: int) -> None:
-    row = keys.job_row(event.tenant, event.job_id)
-    _answer(book, row, event.command_id, Answer(False, event.reason), now)
-
-
-def _session_started(book: Book, event: facts.SessionStarted, token: int, now: int) -> None:
-    book.sessions.put(
-        event.session.encode(), Session(event.worker, event.tasks, event.lease_ms, event.pulse_ms)
-    )
-
-
-def _session_ended(book: Book, event: facts.SessionEnded, token: int, now: int) -> None:
-    row = event.session.encode()
-    book.sessions.delete(row)
-    book.ended.put(keys.remembered_row(_remember(book, now), row), b"")
-
-
-def _queue_declared(book: Book, event: facts.QueueDeclared, token: int, now: int) -> None:
-    _answer(book, keys.job_row("", event.name), event.command_id, Answer(True, ""), now)
-
-
-def _queue_copied(book: Book, event: facts.QueueCopied, token: int, now: int) -> None:
-    book.queues.put(event.name.encode(), Queue(event.version, event.is_open, event.tenants))
-
-
-def _mail_taken(book: Book, event: facts.MailTaken, token: int, now: int) -> None:
-    book.advance(replace(book.cursor, mail={**book.cursor.mail, event.sender: (event.frame, event.row)}))
-
-
-def _ownership_taken(book: Book, event: facts.OwnershipTaken, token: int, now: int) -> None:
-    if event.epoch != book.cursor.epoch + 1:
-        raise BrokenFrameError(f"epoch {event.epoch} follows {book.cursor.epoch}")
-    book.advance(replace(book.cursor, owner=event.owner, epoch=event.epoch, taken_at=token >> 16))
-
-
-def _log_opened(book: Book, event: facts.LogOpened, token: int, now: int) -> None:
-    if book.cursor.position >= 0 and book.cursor.log_id:
-        raise BrokenFrameError("the log was opened before")
-    book.advance(
-        replace(book.cursor, log_id=event.log_id, partition=event.partition, partitions=event.partitions)
-    )
-
-
-def _day_forgotten(book: Book, event: facts.DayForgotten, token: int, now: int) -> None:
-    book.drop_day(event.day)
-    book.advance(replace(book.cursor, days=[day for day in book.cursor.days if day != event.day]))
-
-
-def _nothing(book: Book, event: Event, token: int, now: int) -> None:
-    """On record, but no state follows from it."""
 
 
 _FOLDS: dict[type, Callable[[Book, Any, int, int], None]] = {
@@ -516,19 +445,19 @@ _FOLDS: dict[type, Callable[[Book, Any, int, int], None]] = {
     facts.ExecutionRequested: _requested,
     facts.JobCancelled: _cancelled,
     facts.AttemptCancelled: _stopped,
-    facts.CommandAnswered: _answered,
-    facts.CommandRejected: _rejected,
-    facts.SessionStarted: _session_started,
-    facts.SessionEnded: _session_ended,
-    facts.ReportRefused: _nothing,
-    facts.RecordRejected: _nothing,
-    facts.InputRefused: _nothing,
-    facts.OutputRefused: _nothing,
-    facts.CommandForwarded: _nothing,
-    facts.QueueDeclared: _queue_declared,
-    facts.QueueCopied: _queue_copied,
-    facts.MailTaken: _mail_taken,
-    facts.OwnershipTaken: _ownership_taken,
-    facts.LogOpened: _log_opened,
-    facts.DayForgotten: _day_forgotten,
+    facts.CommandAnswered: record_folds.answered,
+    facts.CommandRejected: record_folds.rejected,
+    facts.SessionStarted: record_folds.session_started,
+    facts.SessionEnded: record_folds.session_ended,
+    facts.ReportRefused: record_folds.nothing,
+    facts.RecordRejected: record_folds.nothing,
+    facts.InputRefused: record_folds.nothing,
+    facts.OutputRefused: record_folds.nothing,
+    facts.CommandForwarded: record_folds.nothing,
+    facts.QueueDeclared: record_folds.queue_declared,
+    facts.QueueCopied: record_folds.queue_copied,
+    facts.MailTaken: record_folds.mail_taken,
+    facts.OwnershipTaken: record_folds.ownership_taken,
+    facts.LogOpened: record_folds.log_opened,
+    facts.DayForgotten: record_folds.day_forgotten,
 }

@@ -27,6 +27,8 @@ from minutebook.domain.view_rows import (
     CommandRow,
     CursorRow,
     ExecutionRow,
+    HotExecution,
+    HotJob,
     JobRow,
     Progress,
     QueueRow,
@@ -48,21 +50,6 @@ _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
 }
 
 
-class _HotJob(msgspec.Struct, gc=False):
-    """A job's progress, decoded, and its key."""
-
-    key: bytes
-    progress: Progress
-
-
-class _HotExecution(msgspec.Struct, gc=False):
-    """An execution, decoded, its key and its job."""
-
-    key: bytes
-    row: ExecutionRow
-    job: _HotJob
-
-
 class PartitionView:
     """The read model of `partition`, over `rows` that partitions share."""
 
@@ -73,8 +60,8 @@ class PartitionView:
         self._rows = rows
         self._prefix = keys.partition_prefix(partition)
         self._hot_max = hot_max
-        self._jobs: dict[str, dict[str, _HotJob]] = {}
-        self._executions: dict[str, dict[str, _HotExecution]] = {}
+        self._jobs: dict[str, dict[str, HotJob]] = {}
+        self._executions: dict[str, dict[str, HotExecution]] = {}
         self._dirty: dict[str, dict[bytes, Any]] = {family: {} for family in FAMILIES}
         self.cursor = self._read("cursors", self._prefix, CursorRow) or CursorRow()
         self._now = 0
@@ -185,7 +172,7 @@ class PartitionView:
             self._jobs.clear()
             self._executions.clear()
 
-    def _job(self, tenant: str, job_id: str) -> _HotJob:
+    def _job(self, tenant: str, job_id: str) -> HotJob:
         hot = self._jobs.setdefault(tenant, {})
         found = hot.get(job_id)
         if found is None:
@@ -193,17 +180,17 @@ class PartitionView:
             progress = self._read("progress", key, Progress)
             if progress is None:
                 raise BrokenFrameError(f"job {tenant}/{job_id} is not there")
-            found = hot[job_id] = _HotJob(key, progress)
+            found = hot[job_id] = HotJob(key, progress)
         return found
 
-    def _execution(self, tenant: str, execution: str) -> _HotExecution:
+    def _execution(self, tenant: str, execution: str) -> HotExecution:
         hot = self._executions.setdefault(tenant, {})
         found = hot.get(execution)
         if found is None:
             found = hot[execution] = self._load(tenant, execution)
         return found
 
-    def _load(self, tenant: str, execution: str) -> _HotExecution:
+    def _load(self, tenant: str, execution: str) -> HotExecution:
         job = self._job(tenant, job_of(execution))
         suffix = execution.rpartition(":")[2]
         if suffix.startswith("r"):
@@ -216,19 +203,19 @@ class PartitionView:
         row = self._read("executions", key, ExecutionRow)
         if row is None:
             raise BrokenFrameError(f"execution {tenant}/{execution} is not there")
-        return _HotExecution(key, row, job)
+        return HotExecution(key, row, job)
 
-    def _touch(self, hot: _HotExecution) -> Attempt:
+    def _touch(self, hot: HotExecution) -> Attempt:
         """The latest attempt of an execution that is about to change."""
         self._dirty["executions"][hot.key] = hot.row
         return hot.row.last
 
-    def _further(self, hot: _HotExecution, status: str, due_at: int, queued_at: int) -> None:
+    def _further(self, hot: HotExecution, status: str, due_at: int, queued_at: int) -> None:
         row = hot.row
         row.earlier = (*row.earlier, row.last)
         row.last = Attempt(row.last.number + 1, status, due_at, queued_at)
 
-    def _end(self, hot: _HotExecution, outcome: str) -> None:
+    def _end(self, hot: HotExecution, outcome: str) -> None:
         """An execution has reached its outcome."""
         hot.row.outcome = outcome
         progress = hot.job.progress
@@ -237,7 +224,7 @@ class PartitionView:
         setattr(progress, outcome, getattr(progress, outcome) + 1)
         self._settle(hot.job)
 
-    def _settle(self, job: _HotJob) -> None:
+    def _settle(self, job: HotJob) -> None:
         """Close a job that has come to its end."""
         progress = job.progress
         self._dirty["progress"][job.key] = progress
@@ -292,7 +279,7 @@ class PartitionView:
         )
         progress = Progress("active", event.next_at)
         self._dirty["progress"][key] = progress
-        self._jobs.setdefault(event.tenant, {})[event.job_id] = _HotJob(key, progress)
+        self._jobs.setdefault(event.tenant, {})[event.job_id] = HotJob(key, progress)
         self._answer(event, "SubmitJob", job_id=event.job_id, tenant=event.tenant, version=1)
 
     def _cancelled(self, event: facts.JobCancelled) -> None:
@@ -314,7 +301,7 @@ class PartitionView:
         row = ExecutionRow(1, at, "", Attempt(1, "scheduled", at))
         self._dirty["requests"][self._prefix + f"{event.tenant}\0{event.execution}".encode()] = at
         self._dirty["executions"][key] = row
-        self._executions.setdefault(event.tenant, {})[event.execution] = _HotExecution(key, row, job)
+        self._executions.setdefault(event.tenant, {})[event.execution] = HotExecution(key, row, job)
         job.progress.open += 1
         self._settle(job)
         self._answer(event, "RunJobNow", job_id=event.job_id, tenant=event.tenant, version=1)
@@ -362,7 +349,7 @@ class PartitionView:
             attempt = Attempt(1, status, due_at, now, started_at, NONE_AT, sessions[holder])
             row = ExecutionRow(version, scheduled_at, "", attempt)
             dirty[key] = row
-            hots[tenant][execution] = _HotExecution(key, row, job)
+            hots[tenant][execution] = HotExecution(key, row, job)
 
     def _due_again(self, tenant: str, execution: str, status: str, session: str) -> None:
         """A retry, a run-now or a wait that is over: its attempt is there already."""

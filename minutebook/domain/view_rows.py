@@ -165,3 +165,18 @@ def digest(rows: Rows, partition: int) -> bytes:
         for key, value in rows.scan(family, start, end):
             total.update(struct.pack(">II", len(key), len(value)) + key + value)
     return total.digest()
+
+
+class HotJob(msgspec.Struct, gc=False):
+    """A job's progress, decoded, and its key."""
+
+    key: bytes
+    progress: Progress
+
+
+class HotExecution(msgspec.Struct, gc=False):
+    """An execution, decoded, its key and its job."""
+
+    key: bytes
+    row: ExecutionRow
+    job: HotJob
