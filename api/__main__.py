@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 
-import structlog
 from pydantic import ValidationError
 
 from api.server import serve
@@ -15,19 +14,12 @@ from api.settings import ApiSettings, ProcessSettings
 from minutebook.errors import SettingsError
 from minutebook.log.admin import TopicSettings
 from minutebook.log.settings import KafkaSettings
+from minutebook.logs import log_json
 
 
 def main() -> int:
     """Serve until told to stop. Exit code 0, or 2 for settings that are refused."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    log_json()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     try:
         settings = ProcessSettings(api=ApiSettings(), kafka=KafkaSettings(), topics=TopicSettings())

@@ -17,7 +17,7 @@ from aiokafka.errors import KafkaError
 
 from api.problems import Refused
 from minutebook.domain.commands import Command, SubmitJob
-from minutebook.log.kafka import producer
+from minutebook.log.kafka import started_producer
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
 from minutebook.wire.codec import BATCH_BYTES_MAX, BATCH_MAX, CommandBatch, encode
@@ -70,13 +70,7 @@ class KafkaCommandLog:
     async def _connected(self) -> AIOKafkaProducer:
         async with self._connecting:
             if self._producer is None:
-                fresh = producer(self._kafka, linger_ms=0)
-                try:
-                    await fresh.start()
-                except BaseException:
-                    await fresh.stop()
-                    raise
-                self._producer = fresh
+                self._producer = await started_producer(self._kafka)
             return self._producer
 
     async def stop(self) -> None:

@@ -15,10 +15,10 @@ from api.bodies import check_distinct, check_value, read_object, read_value
 from api.problems import Refused
 from minutebook.client.models import FieldError
 from minutebook.client.times import parse_duration, parse_instant
+from minutebook.domain.decide import PAYLOAD_BYTES_MAX
 from minutebook.errors import ScheduleError
 from minutebook.ids import Instant, is_name
 from minutebook.schedule import check_zone_name, next_instant, parse_cron
-from minutebook.wire.topics import PAYLOAD_BYTES_MAX
 
 _DAY_MS: Final = 86_400_000
 _AHEAD_MS_MAX: Final = 100 * 366 * _DAY_MS

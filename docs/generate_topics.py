@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from minutebook.domain.decide import PAYLOAD_BYTES_MAX
 from minutebook.log.admin import TopicSettings
 from minutebook.wire import topics
 from minutebook.wire.topics import Topic
@@ -35,9 +36,7 @@ transactions. The broker takes records of up to {message_mib} MiB, a payload end
 
 def page() -> str:
     """The page as it must be."""
-    head = _HEAD.format(
-        message_mib=topics.MESSAGE_BYTES_MAX >> 20, payload_kib=topics.PAYLOAD_BYTES_MAX >> 10
-    )
+    head = _HEAD.format(message_mib=topics.MESSAGE_BYTES_MAX >> 20, payload_kib=PAYLOAD_BYTES_MAX >> 10)
     inbox = TopicSettings.model_fields["inbox_partitions"].default
     return head + "".join(_row(topic) for topic in topics.table(inbox))
 

@@ -15,6 +15,7 @@ from minutebook.client.mint import mint_id
 from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError
 from minutebook.log.settings import KafkaSettings
+from minutebook.logs import log_json
 from streams.app import Service, make_faust
 from streams.host import leave
 from streams.settings import StreamsSettings
@@ -49,16 +50,7 @@ async def _serve(kafka: KafkaSettings, settings: StreamsSettings) -> None:
 def main() -> int:
     """Run until SIGTERM or SIGINT; 1 where a setting or topic is refused."""
     settings = StreamsSettings()
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(settings.log_level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    log_json(settings.log_level)
     uvloop.install()
     try:
         asyncio.run(_serve(KafkaSettings(), settings))

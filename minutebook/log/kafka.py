@@ -35,6 +35,17 @@ def producer(kafka: KafkaSettings, **more: object) -> AIOKafkaProducer:
     )
 
 
+async def started_producer(kafka: KafkaSettings) -> AIOKafkaProducer:
+    """A producer that is connected and sends at once. One that cannot connect leaves nothing running behind."""
+    fresh = producer(kafka, linger_ms=0)
+    try:
+        await fresh.start()
+    except BaseException:
+        await fresh.stop()
+        raise
+    return fresh
+
+
 def reader(kafka: KafkaSettings, fetch_wait_ms: int = FETCH_WAIT_MS) -> AIOKafkaConsumer:
     """A consumer without group: `assign`, `seek`, read. One that reads a single partition may let its fetches wait longer."""
     return AIOKafkaConsumer(

@@ -20,8 +20,6 @@ INPUTS: Final = (REPORTS, MAIL, COMMANDS)
 """Input topics in the order in which a cycle takes them."""
 
 MESSAGE_BYTES_MAX: Final = 4 << 20
-INBOX_BYTES_MAX: Final = 1 << 20
-PAYLOAD_BYTES_MAX: Final = 256 << 10
 
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
@@ -84,8 +82,3 @@ def murmur2(data: bytes) -> int:
 def partition_of(key: str, partitions: int) -> int:
     """The partition of `key` among `partitions`."""
     return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
-
-
-def due_topic(queue: str) -> str:
-    """Topic of the due records of an open queue."""
-    return f"executions-due.{queue}"

@@ -10,7 +10,7 @@ import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 
-from minutebook.log.kafka import producer, reader
+from minutebook.log.kafka import reader, started_producer
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
 
@@ -89,13 +89,7 @@ class KafkaChannel:
     async def _started_producer(self) -> AIOKafkaProducer:
         async with self._producer_lock:
             if self._producer is None:
-                fresh = producer(self._kafka, linger_ms=0)
-                try:
-                    await fresh.start()
-                except BaseException:
-                    await fresh.stop()
-                    raise
-                self._producer = fresh
+                self._producer = await started_producer(self._kafka)
             return self._producer
 
     async def _partitions(self, topic: str) -> int:
