@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import sys
 
 from pydantic import ValidationError
 
+from api.priority import step_back
 from api.server import serve
 from api.settings import ApiSettings, ProcessSettings
 from minutebook.errors import SettingsError
+from minutebook.eventloop import new_event_loop
 from minutebook.log.admin import TopicSettings
 from minutebook.log.settings import KafkaSettings
 from minutebook.logs import log_json
@@ -23,22 +24,13 @@ def main() -> int:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     try:
         settings = ProcessSettings(api=ApiSettings(), kafka=KafkaSettings(), topics=TopicSettings())
-        os.nice(settings.api.niceness)
-        with asyncio.Runner(loop_factory=_loop) as runner:
+        step_back(settings.api.niceness)
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(serve(settings))
     except (SettingsError, ValidationError) as error:
         sys.stderr.write(f"settings refused: {error}\n")
         return 2
     return 0
-
-
-def _loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ModuleNotFoundError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
 
 
 if __name__ == "__main__":

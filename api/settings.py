@@ -41,7 +41,7 @@ class ApiSettings(BaseSettings):
         description="loopback port: `/livez /startupz /readyz /metrics` and `POST /checkpoint`",
     )
     niceness: int = Field(
-        default=5,
+        default=10,
         ge=0,
         le=19,
         description="added to the process's niceness: on a shared machine a read may lag, a due run may not",

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.output import note
+from minutebook.eventloop import new_event_loop
 from minutebook.log.settings import KafkaSettings
 from minutebook.worker import App, Drained, Worker, WorkerSettings
 from minutebook.worker.drain import signals_drain
@@ -59,7 +60,8 @@ def run(
     _log_to_stderr()
     gc.collect()
     gc.freeze()
-    drained = asyncio.run(_run(tasks, settings))
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        drained = runner.run(_run(tasks, settings))
     print(drained, flush=True)
     code = ExitCode.INTERRUPTED if drained.is_forced else ExitCode.DONE
     if drained.is_stuck:

@@ -16,6 +16,7 @@ import structlog
 from minutebook.clock import Clock
 from minutebook.domain.records import Inbox, Report
 from minutebook.errors import DecodeError
+from minutebook.eventloop import new_event_loop
 from minutebook.wire import codec
 from minutebook.wire.topics import murmur2
 from minutebook.worker.channel import Channel
@@ -41,7 +42,7 @@ class Link:
         self._user_loop = asyncio.get_running_loop()
         self._watch = Watch(self._user_loop, threading.current_thread())
         self._thread = threading.Thread(target=self._run, name="minutebook-link", daemon=True)
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._ends: list[list[Ended]] = []
         self._is_leaving = False
         self._woken = asyncio.Event()

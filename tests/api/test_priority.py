@@ -1,0 +1,33 @@
+"""The API steps back: its niceness, and that of the session it leads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+_SAY = """
+import os, pathlib
+from api.priority import step_back
+group = pathlib.Path("/proc/self/autogroup")
+of_session = lambda: group.read_text().split()[-1] if group.exists() else "none"
+before = os.nice(0), of_session()
+step_back(7)
+print(os.nice(0) - before[0], before[1], of_session())
+"""
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_it_lowers_its_own_session_and_no_other(leads: bool) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", _SAY],
+        start_new_session=leads,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    added, before, after = said.stdout.split()
+    assert added == "7"
+    assert after == ("7" if leads and before != "none" else before)
