@@ -49,6 +49,11 @@ _PLAIN: dict[str, Any] = _COMMANDS | {
 }
 
 
+_COLUMNS: dict[str, dict[str, Any]] = {
+    "Report": {"succeeded": records.Succeeded, "handed_back": records.HandedBack},
+    "Inbox": {"granted": records.Granted},
+}
+"""Fields that are null or a record of columns. Avro has typed their rows already: they are passed on as they are."""
 _OPTIONAL: dict[str, tuple[str, ...]] = {
     "Report": ("pulse", "full", "succeeded", "handed_back"),
     "Inbox": ("granted",),
@@ -71,10 +76,24 @@ def _datum(record: Record) -> Any:
         return {"commands": [named(command) for command in record.commands]}
     if isinstance(record, records.Mail):
         return {"sender": record.sender, "frame": record.frame, "row": record.row, "body": named(record.body)}
-    datum = builtins(record)
+    datum = _shallow(record)
     for field in _OPTIONAL.get(type(record).__name__, ()):
         if datum[field] is not None:
             datum[field] = f"{NAMESPACE}.{type(getattr(record, field)).__name__}", datum[field]
+    return datum
+
+
+def _shallow(record: msgspec.Struct) -> dict[str, Any]:
+    """`builtins` of a record, without a copy of its columns."""
+    columns = _COLUMNS.get(type(record).__name__, {})
+    if not columns:
+        return dict(builtins(record))
+    datum = msgspec.structs.asdict(record)
+    for name, value in datum.items():
+        if value is not None and name in columns:
+            datum[name] = msgspec.structs.asdict(value)
+        else:
+            datum[name] = msgspec.to_builtins(value, builtin_types=(bytes,))
     return datum
 
 
@@ -123,6 +142,9 @@ def decode(data: bytes | None) -> Record:
             return records.Mail(
                 datum["sender"], datum["frame"], datum["row"], _branch(_BODIES, datum["body"])
             )
+        for field, kind in _COLUMNS.get(name, {}).items():
+            if datum[field] is not None:
+                datum[field] = kind(**datum[field])
         record: Record = msgspec.convert(datum, _PLAIN[name])
     except (msgspec.ValidationError, KeyError) as error:
         raise DecodeError(f"{name} does not belong here: {error}") from error
