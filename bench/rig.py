@@ -31,7 +31,7 @@ _SLOTS: Final = 2_000
 _WORKERS: Final = 2
 _BEFORE_S: Final = 1.0
 _PATIENCE_S: Final = 60.0
-_LOOK_S: Final = 0.1
+_LOOK_S: Final = 0.5
 _VIEWED_PER_S_MIN: Final = 500
 
 Say = Callable[[str], None]

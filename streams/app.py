@@ -24,7 +24,7 @@ from minutebook.wire import topics
 from streams import health
 from streams.driver import InputConsumer
 from streams.host import Host, leave
-from streams.process import Bounds, Process
+from streams.process import Bounds, Burst, Process
 from streams.settings import StreamsSettings
 from streams.watchdog import watch
 
@@ -191,6 +191,7 @@ class Service:
             topic_ids=names,
             clock_bound_ms=self._settings.clock_bound_ms,
             input_bounds=self._bounds,
+            burst=Burst(),
         )
 
     def _checkpoint_name(self) -> str:

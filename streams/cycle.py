@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from itertools import takewhile
+from typing import Final
 
 import structlog
 
@@ -18,24 +19,20 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.commands import Command, DeclareQueue
 from minutebook.domain.decide import decide
-from minutebook.domain.due import Due, Names, due_granted_event, due_of, queued_event
-from minutebook.domain.grants import Plan, Takers
-from minutebook.domain.offers import Session
-from minutebook.domain.outputs import GRANT_PAYLOAD_BYTES_MAX
 from minutebook.domain.records import ForwardedCommand, Inbox, Mail, QueueFact, Report, Tick
 from minutebook.errors import DecodeError
 from minutebook.log.port import RawRecord
 from minutebook.wire import codec, topics
 from minutebook.wire.codec import CommandBatch
 from minutebook.wire.frames import Slice
-from streams.draft import Draft
+from streams.draft import Draft, Redo, Taken
+from streams.due_rows import DueRows
 from streams.feed import Feed
-from streams.lanes import Lanes
+from streams.granting import Granting
+from streams.process import Burst
 from streams.reports import Reports
 from streams.sessions import Sessions
-from streams.window import Window
 
-DUE_MS: Final = 10
 INPUTS_MS: Final = {topics.REPORTS: 25, topics.MAIL: 5, topics.COMMANDS: 10}
 """Results come first: they free slots, and many in one frame cost less than one a frame."""
 REMEMBERED_DAYS: Final = 8
@@ -43,33 +40,14 @@ ROWS_AT_ONCE: Final = 1_000
 """A busy machine stretches the clock: so many rows go into a frame all the same, for a frame has its own cost."""
 STRETCH_S: Final = 0.05
 """But no topic takes longer than this beyond its time."""
-DUE_ROWS_MAX: Final = 4_000
-GRANT_ROWS_MAX: Final = 8_000
+RESULTS_WAIT_MS: Final = 5_000
+"""In a burst results wait so long at most for starts: the broker has them, and their offers were heard."""
+RESULTS_WAITING_MAX: Final = 1_000
 INPUT_BYTES_MAX: Final = 1 << 20
 MAIL_MORE_BYTES: Final = 4 << 10
 """What mail puts around a forwarded command."""
 
 log = structlog.get_logger()
-
-
-class Redo(Exception):
-    """An input on which `decide` failed: (topic, offset)."""
-
-    def __init__(self, topic: str, offset: int) -> None:
-        super().__init__(f"{topic} {offset}")
-        self.place = (topic, offset)
-
-
-_Row = tuple[str, str, int, Session]
-"""(tenant, execution id, attempt, session) of a grant."""
-
-
-class Taken(NamedTuple):
-    """What a cycle took out of memory, to be put back if its frame is void."""
-
-    due: list[bytes]
-    queued: list[bytes]
-    inputs: dict[str, list[RawRecord]]
 
 
 class Cycle:
@@ -84,19 +62,20 @@ class Cycle:
         partitions: int,
         owner_id: str,
         monotonic: Callable[[], float],
+        burst: Burst,
     ) -> None:
         self._book = book
         self._feeds = feeds
         self._partition = partition
         self._partitions = partitions
         self._monotonic = monotonic
-        self._last_tenant: dict[str, str] = defaultdict(str)
         self.sessions = sessions
-        self.poisoned: set[tuple[str, int]] = set()
         self.rejected: dict[tuple[str, int], RawRecord] = {}
         """Records rejected by the frame in the making, as they came."""
-        self.index = Window(book.rows, "index", keys.index_bound(book.cursor.index_low), None)
-        self.lanes = Lanes(book.rows)
+        self._burst = burst
+        self._reports_read: dict[int, Report] = {}
+        self.due = DueRows(book, partition, monotonic)
+        self.granting = Granting(book, self.due, sessions, burst)
         self.reports = Reports(book, sessions, partition, owner_id)
         self.can_grant = False
 
@@ -106,14 +85,18 @@ class Cycle:
         taken = Taken([], [], defaultdict(list))
         try:
             self._forget(draft)
-            self._due(draft, taken)
+            self.due.read(draft, taken)
+            self._hear_ahead(draft.now)
             for topic in topics.INPUTS:
-                self._inputs(topic, draft, taken)
+                if topic != topics.REPORTS or not self._may_results_wait(draft.now):
+                    self._inputs(topic, draft, taken)
             self._end_leases(draft)
             if self.can_grant:
-                self._grant(draft, taken)
+                self._say_heard(draft)
+                self.granting.grant(draft, taken)
+            self.due.queue_overdue(draft, taken)
         except Redo as redo:
-            self.poisoned.add(redo.place)
+            self.due.poisoned.add(redo.place)
             self.restore(taken)
             raise
         return draft, taken
@@ -121,9 +104,8 @@ class Cycle:
     def restore(self, taken: Taken) -> None:
         """Put back what a forgotten draft had taken out of memory."""
         self._book.discard()
-        for key in taken.due:
-            self.index.put(key)
-        self.lanes.put_back(taken.queued)
+        self.due.put_back(taken.due)
+        self.granting.lanes.put_back(taken.queued)
         for topic, records in taken.inputs.items():
             self._feeds[topic].put_back(records)
         self.sessions.plan_over()
@@ -136,80 +118,57 @@ class Cycle:
         for day in [day for day in self._book.cursor.days if today - day > REMEMBERED_DAYS]:
             draft.add(facts.DayForgotten(day))
 
-    # -- due
-
-    def next_due_at(self) -> int | None:
-        """Instant of the next row of the time index; None if there is none."""
-        head = self.index.head()
-        return None if head is None else keys.index_parts(head)[0]
-
-    def _due(self, draft: Draft, taken: Taken) -> None:
-        bound = keys.index_bound(draft.now + 1)
-        until = self._monotonic() + DUE_MS / 1000
-        rows: list[Due] = []
-        key = b""
-        while len(rows) < DUE_ROWS_MAX and (head := self.index.head()) is not None and head < bound:
-            key = head
-            self.index.pop()
-            taken.due.append(key)
-            self._one_due(draft, key, rows)
-            if len(rows) >= ROWS_AT_ONCE and self._monotonic() > until:
-                break
-        if taken.due:
-            self._record_due(draft, rows)
-            draft.slices.append(Slice("", -1, key, len(draft.events)))
-
-    def _one_due(self, draft: Draft, key: bytes, rows: list[Due]) -> None:
-        if self.poisoned and _due_place(key) in self.poisoned:
-            return
-        try:
-            found, skipped = due_of(self._book, key, draft.now)
-            if skipped is not None:
-                draft.add(skipped)
-        except Exception as error:
-            log.exception("a due row cannot be decided", partition=self._partition, key=key.hex())
-            raise Redo(*_due_place(key)) from error
-        rows += found
-
-    def _record_due(self, draft: Draft, rows: list[Due]) -> None:
-        """Granted where nothing waits before it and somebody offers, else queued."""
-        takers = Takers(self.sessions, draft.now) if self.can_grant else None
-        if not takers:
-            if rows:
-                draft.add(queued_event(rows))
-            return
-        is_direct = {queue: not self.lanes.has_queued(queue) for queue in {row.queue for row in rows}}
-        granted: list[Due] = []
-        queued: list[Due] = []
-        sessions: list[Session] = []
-        payload_bytes = 0
-        for row in rows:
-            session = takers.best(row.queue, row.task) if is_direct[row.queue] else None
-            if session is None or payload_bytes > GRANT_PAYLOAD_BYTES_MAX:
-                queued.append(row)
-                continue
-            takers.take(row.queue, row.task)
-            payload_bytes += row.payload_bytes
-            granted.append(row)
-            sessions.append(session)
-        if granted:
-            self._start_sessions(draft, sessions)
-            draft.add(due_granted_event(granted, [session.name for session in sessions]))
-        if queued:
-            draft.add(queued_event(queued))
-
-    def _start_sessions(self, draft: Draft, sessions: list[Session]) -> None:
-        """A session's first grant is preceded by who it is."""
-        for session in {session.name: session for session in sessions}.values():
-            if self._book.sessions.get(session.name.encode()) is None:
-                tasks = sorted(session.tasks)
-                draft.add(
-                    facts.SessionStarted(
-                        session.name, session.worker, tasks, session.lease_ms, session.pulse_ms
-                    )
-                )
-
     # -- inputs
+
+    def _hear_ahead(self, now: int) -> None:
+        """While something waits for a grant, new offers are heard before the results that came with them are decided."""
+        waiting, sessions = self._feeds[topics.REPORTS].waiting, self.sessions
+        if not (self.can_grant and waiting and (self.granting.has_waiting() or self.is_in_burst(now))):
+            return
+        sessions.heard = {at: is_new for at, is_new in sessions.heard.items() if at >= waiting[0].offset}
+        fresh = takewhile(lambda record: record.offset > sessions.heard_through, reversed(waiting))
+        for record in reversed(list(fresh)):
+            sessions.heard_through = record.offset
+            self._hear_one(record)
+
+    def _say_heard(self, draft: Draft) -> None:
+        """Grants rest on pulses beyond the reports that are decided: a slice without events says through which."""
+        waiting, through = self._feeds[topics.REPORTS].waiting, self.sessions.heard_through
+        if waiting and waiting[0].offset <= through:
+            draft.slices.append(Slice(topics.REPORTS, through, b"", 0))
+
+    def _hear_one(self, record: RawRecord) -> None:
+        try:
+            report = _decode(topics.REPORTS, record.value)
+            if isinstance(report, Report):
+                self._reports_read[record.offset] = report
+                self.reports.hear_ahead(record.offset, report, record.stamp)
+        except Exception as error:
+            log.debug("a report is not heard before its turn", offset=record.offset, error=str(error))
+
+    def _may_results_wait(self, now: int) -> bool:
+        """Starts go first: in a burst, and while something can be granted, results that are young enough wait."""
+        feed = self._feeds[topics.REPORTS]
+        oldest = feed.oldest_stamp()
+        return (
+            self.can_grant
+            and oldest is not None
+            and now - oldest < RESULTS_WAIT_MS
+            and len(feed.waiting) < RESULTS_WAITING_MAX
+            and (self.is_in_burst(now) or self.granting.has_grantable(now))
+        )
+
+    def is_in_burst(self, now: int) -> bool:
+        """Whether more waits in this process than was granted a moment ago, and that was much."""
+        return now < self._burst.until
+
+    def has_news(self) -> bool:
+        """Whether an input waits that must not wait: anything but results that were heard."""
+        return any(
+            feed.waiting
+            and (topic != topics.REPORTS or feed.waiting[-1].offset > self.sessions.heard_through)
+            for topic, feed in self._feeds.items()
+        )
 
     def _inputs(self, topic: str, draft: Draft, taken: Taken) -> None:
         feed = self._feeds[topic]
@@ -229,12 +188,13 @@ class Cycle:
             draft.slices.append(Slice(topic, record.offset, b"", len(draft.events) - before))
 
     def _one_input(self, topic: str, record: RawRecord, draft: Draft) -> None:
-        if (topic, record.offset) in self.poisoned:
+        if (topic, record.offset) in self.due.poisoned:
             draft.add(facts.InputRefused(topic, record.offset, 0, "internal_error"))
             return
         since = draft.bytes
         try:
-            self._decoded(topic, record, _decode(topic, record.value), draft)
+            read = self._reports_read.pop(record.offset, None) if topic == topics.REPORTS else None
+            self._decoded(topic, record, read or _decode(topic, record.value), draft)
         except DecodeError as error:
             self._reject(topic, record, str(error), draft)
         except Exception as error:
@@ -246,7 +206,7 @@ class Cycle:
 
     def _decoded(self, topic: str, record: RawRecord, decoded: codec.Record, draft: Draft) -> None:
         if topic == topics.REPORTS and isinstance(decoded, Report):
-            self.reports.take(decoded, record.stamp, draft)
+            self.reports.take(record.offset, decoded, record.stamp, draft)
         elif topic == topics.REPORTS and isinstance(decoded, Tick):
             self.reports.tick(decoded, record.stamp, draft.now)
         elif topic == topics.MAIL and isinstance(decoded, Mail):
@@ -318,75 +278,12 @@ class Cycle:
         for session, tokens in self.sessions.unacknowledged():
             self.reports.withdraw(session, tokens, draft)
 
-    def _grant(self, draft: Draft, taken: Taken) -> None:
-        takers = Takers(self.sessions, draft.now)
-        if not takers:
-            return
-        rows: list[_Row] = []
-        payload_bytes = 0
-        for queue, lanes in self.lanes.by_queue.items():
-            plan = Plan(queue, lanes.values(), takers, self._last_tenant[queue])
-            for grant in plan.grants():
-                taken.queued.append(grant.row)
-                key = grant.tenant.encode() + b"\0" + grant.execution
-                execution = self._book.executions.get(key)
-                if execution is None or execution.status != "queued":
-                    continue
-                spec = self._book.specs.get(keys.spec_row(key[: key.rindex(b":")], execution.version))
-                payload_bytes += 0 if spec is None else len(spec.payload)
-                rows.append((grant.tenant, grant.execution.decode(), execution.attempt, grant.session))
-                if len(rows) >= GRANT_ROWS_MAX or payload_bytes > GRANT_PAYLOAD_BYTES_MAX:
-                    break
-            self._last_tenant[queue] = plan.last_tenant
-        if rows:
-            self._record_grants(draft, rows)
-
-    def _record_grants(self, draft: Draft, rows: list[_Row]) -> None:
-        self._start_sessions(draft, [session for _, _, _, session in rows])
-        tenants, sessions = Names(), Names()
-        draft.add(
-            facts.ExecutionsGranted(
-                tenant=tenants.column([tenant for tenant, _, _, _ in rows]),
-                executions=[name for _, name, _, _ in rows],
-                attempts=[attempt for _, _, attempt, _ in rows],
-                session=sessions.column([session.name for _, _, _, session in rows]),
-                tenants=tenants.texts,
-                sessions=sessions.texts,
-                permits=[],
-            )
-        )
-
-    def follow(self) -> None:
-        """What is about to be committed, for the structures in memory. Call it right before the commit."""
-        for key, value in self._book.index.pending.items():
-            if value is None:
-                self.index.remove(key)
-            else:
-                self.index.put(key)
-        self.lanes.follow(self._book.queued.pending)
-        self.sessions.follow()
+    def follow(self, draft: Draft) -> None:
+        """`draft` is about to be committed, for the structures in memory. Call it right before the commit."""
+        self.due.follow()
+        self.granting.lanes.follow(self._book.queued.pending)
+        self.sessions.follow(draft.placed)
         self.sessions.plan_over()
-
-    def queued_for(self, session: Session) -> list[int]:
-        """How much is queued that the session could run, by priority."""
-        found = [0] * 10
-        for queue in session.queues:
-            for prefix, (lane, _) in self.lanes.by_queue.get(queue, {}).items():
-                if lane.task in session.tasks:
-                    found[lane.priority] += self._book.counts.get(prefix) or 0
-        return found
-
-    def has_grantable(self, now: int) -> bool:
-        """Whether something queued could be granted at once."""
-        takers = Takers(self.sessions, now)
-        if not takers:
-            return False
-        return any(
-            takers.best(queue, lane.task) is not None
-            for queue, lanes in self.lanes.by_queue.items()
-            for lane, window in lanes.values()
-            if window.head() is not None
-        )
 
     def replies(self) -> list[Inbox]:
         """Inbox records that answer reports of this cycle; they are not sent again after a crash."""
@@ -399,10 +296,6 @@ def _decode(topic: str, value: bytes | None) -> codec.Record:
     if value is not None and len(value) > limit:
         raise DecodeError(f"a record of {len(value)} bytes; the limit is {limit}")
     return codec.decode(value)
-
-
-def _due_place(key: bytes) -> tuple[str, int]:
-    return "", int.from_bytes(key, "big")
 
 
 def _key(command: Command) -> str:

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.fold import fold
 from minutebook.domain.rows import rows_of
+from minutebook.log.port import RawRecord
 from minutebook.wire.frames import FRAME_BYTES_MAX, FRAME_ROWS_MAX, Slice
 
 _ROW_BYTES: Final = 64
 _EVENT_BYTES: Final = 200
 _ROWS_KEPT_FREE: Final = 32_768
 """Rows that one input and the grants at the end of a cycle may still add."""
+
+
+class Redo(Exception):
+    """An input on which `decide` failed: (topic, offset)."""
+
+    def __init__(self, topic: str, offset: int) -> None:
+        super().__init__(f"{topic} {offset}")
+        self.place = (topic, offset)
+
+
+class Taken(NamedTuple):
+    """What a cycle took out of memory, to be put back if its frame is void."""
+
+    due: list[bytes]
+    queued: list[bytes]
+    inputs: dict[str, list[RawRecord]]
 
 
 class Draft:

@@ -5,9 +5,30 @@ from __future__ import annotations
 from collections import defaultdict
 
 from minutebook.domain import keys
-from minutebook.domain.keys import Lane
 from minutebook.store.port import Rows
 from streams.window import Window
+
+
+class QueuedLane:
+    """What is queued alike: the rows of the store that start with the lane's prefix."""
+
+    def __init__(self, rows: Rows, prefix: bytes) -> None:
+        self.lane = keys.queued_parts(prefix + bytes(8))[0]
+        self.window = Window(rows, "queued", prefix, keys.after(prefix))
+        self.name_at = len(prefix) + 8
+        """Where the execution id starts in a row's key."""
+
+    def head_at(self) -> int | None:
+        """See `Source.head_at`."""
+        key = self.window.head()
+        return None if key is None else int.from_bytes(key[self.name_at - 8 : self.name_at], "big")
+
+    def pop(self) -> bytes:
+        """Take the head out of memory, only after `head_at` has named it; its key."""
+        key = self.window.head()
+        assert key is not None
+        self.window.pop()
+        return key
 
 
 class Lanes:
@@ -15,8 +36,8 @@ class Lanes:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._windows: dict[bytes, tuple[Lane, Window]] = {}
-        self.by_queue: dict[str, dict[bytes, tuple[Lane, Window]]] = defaultdict(dict)
+        self._lanes: dict[bytes, QueuedLane] = {}
+        self.by_queue: dict[str, dict[bytes, QueuedLane]] = defaultdict(dict)
         self._discover()
 
     def _discover(self) -> None:
@@ -30,11 +51,10 @@ class Lanes:
             self._open(prefix)
             start = keys.after(prefix)
 
-    def _open(self, prefix: bytes) -> Window:
-        lane = keys.queued_parts(prefix + bytes(8))[0]
-        window = Window(self._rows, "queued", prefix, keys.after(prefix))
-        self._windows[prefix] = self.by_queue[lane.queue][prefix] = (lane, window)
-        return window
+    def _open(self, prefix: bytes) -> QueuedLane:
+        opened = QueuedLane(self._rows, prefix)
+        self._lanes[prefix] = self.by_queue[opened.lane.queue][prefix] = opened
+        return opened
 
     def follow(self, pending: dict[bytes, bytes | None]) -> None:
         """Rows written and deleted by the frame about to be committed."""
@@ -42,8 +62,7 @@ class Lanes:
         for key, value in pending.items():
             if not key.startswith(prefix):
                 prefix = _prefix(key)
-                known = self._windows.get(prefix)
-                window = self._open(prefix) if known is None else known[1]
+                window = (self._lanes.get(prefix) or self._open(prefix)).window
             if value is None:
                 window.remove(key)
             else:
@@ -52,17 +71,11 @@ class Lanes:
     def put_back(self, taken: list[bytes]) -> None:
         """Rows popped for a frame that turned out void."""
         for key in taken:
-            prefix = _prefix(key)
-            self._windows[prefix][1].put(key)
+            self._lanes[_prefix(key)].window.put(key)
 
     def has_any(self) -> bool:
         """Whether anything is queued at all."""
-        return any(len(window) for _, window in self._windows.values())
-
-    def has_queued(self, queue: str) -> bool:
-        """Whether anything is queued there."""
-        lanes = self.by_queue.get(queue)
-        return lanes is not None and any(window.head() is not None for _, window in lanes.values())
+        return any(len(lane.window) for lane in self._lanes.values())
 
 
 def _prefix(key: bytes) -> bytes:

@@ -29,8 +29,8 @@ from minutebook.schedule import TZDATA_VERSION
 from minutebook.wire import codec, topics
 from minutebook.wire.frames import FORMAT_VERSION, Frame, InputPosition, decode_frame, encode_frame, placed
 from streams import metrics
-from streams.cycle import Cycle, Redo, Taken
-from streams.draft import Draft
+from streams.cycle import Cycle
+from streams.draft import Draft, Redo, Taken
 from streams.feed import Feed
 from streams.outbox import Outbox
 from streams.process import Process
@@ -47,7 +47,8 @@ QUIET_MS: Final = 3_600_000
 IDLE_MAX_S: Final = 1.0
 TICK_SLACK_MS: Final = 20
 COMMANDS_LINGER_S: Final = 0.002
-REPORTS_LINGER_S: Final = 0.005
+BURST_GAP_S: Final = 0.06
+"""Between frames of a partition while more waits than is offered: offers and results that gather meanwhile share one."""
 
 log = structlog.get_logger()
 
@@ -71,6 +72,7 @@ class Owner:
         self._inputs: dict[str, int] = {}
         self._quiet_inputs = 0
         self._reports_end = 0
+        self._framed_at = 0.0
         self._refused: list[facts.OutputRefused] = []
 
     # -- life
@@ -260,6 +262,7 @@ class Owner:
             process.partitions,
             process.owner_id,
             process.clock.monotonic,
+            process.burst,
         )
 
     def _start_leases(self) -> None:
@@ -326,7 +329,7 @@ class Owner:
         if not isinstance(output, ToSession) or output.record.granted is None:
             return output
         session = self._core.sessions.get(output.session)
-        counts = self._core.queued_for(session) if session is not None else []
+        counts = self._core.granting.queued_for(session) if session is not None else []
         record = output.record
         told = Inbox(record.session, record.partition, record.frame, record.start_by, counts, record.granted)
         return ToSession(output.session, told)
@@ -340,7 +343,8 @@ class Owner:
         value = encode_frame(frame)
         started = self._process.clock.monotonic()
         ack = await self._process.events.append(self.partition, value)
-        metrics.FRAME_APPEND.observe(self._process.clock.monotonic() - started)
+        self._framed_at = self._process.clock.monotonic()
+        metrics.FRAME_APPEND.observe(self._framed_at - started)
         if ack.offset != draft.offset:
             metrics.VOID_FRAMES.inc()
             self._book.discard()
@@ -354,7 +358,7 @@ class Owner:
         self.skew_ms = ack.stamp - draft.now
         move_cursor(self._book, self._reader, frame)
         if cycle is not None:
-            cycle.follow()
+            cycle.follow(draft)
         self._book.commit()
         return ack
 
@@ -402,15 +406,19 @@ class Owner:
 
     async def _wait(self) -> None:
         """Until an input is there or the next row of the time index, or of a deadline, is due."""
-        if any(feed.waiting for feed in self.feeds.values()) or self._refused:
+        is_in_burst = self._core.is_in_burst(self._now())
+        has_inputs = any(feed.waiting for feed in self.feeds.values())
+        if self._refused or (self._core.has_news() if is_in_burst else has_inputs):
             await asyncio.sleep(self._linger_s())
             return
         self._wake.clear()
-        delay_s = self._idle_s()
+        delay_s = min(self._idle_s(), BURST_GAP_S) if has_inputs else self._idle_s()
         if delay_s <= 0:
             await asyncio.sleep(0)
             return
-        self._core.index.load_ahead()
+        if self._core.due.read_ahead(self._now()):
+            await asyncio.sleep(0)
+            return
         handle = asyncio.get_running_loop().call_later(delay_s, self._wake.set)
         try:
             await self._wake.wait()
@@ -420,24 +428,25 @@ class Owner:
     def _linger_s(self) -> float:
         """How long to let more inputs gather: a frame costs the same for one result as for hundreds.
 
-        Nothing lingers on the way of what is due: only commands alone, and results while more is queued than granted.
+        Nothing lingers on the way of what is due: only commands alone, and offers while more waits than was granted.
         """
-        reports = len(self.feeds[topics.REPORTS].waiting)
-        if not reports:
-            return COMMANDS_LINGER_S if self.feeds[topics.COMMANDS].waiting else 0.0
-        busy = sum(1 for session in self._core.sessions if session.running)
-        return REPORTS_LINGER_S if reports < busy and self._core.lanes.has_any() else 0.0
+        if self._core.granting.has_waiting():
+            return max(0.0, self._framed_at + BURST_GAP_S - self._process.clock.monotonic())
+        return 0.0 if self.feeds[topics.REPORTS].waiting else COMMANDS_LINGER_S
 
     def _idle_s(self) -> float:
         now = self._clock()
-        due_at = self._core.next_due_at()
+        due_at = self._core.due.next_due_at()
         deadline = self._core.sessions.next_deadline()
         delays = [IDLE_MAX_S]
+        held_until = self._core.due.held.next_at()
+        if held_until is not None:
+            delays.append((held_until - now) / 1000)
         if due_at is not None:
             delays.append((due_at - now) / 1000)
         if deadline is not None and self._core.reports.tick_sent_at is None:
             delays.append((deadline + TICK_SLACK_MS - now) / 1000)
-        if self._core.can_grant and self._core.has_grantable(self._now()):
+        if self._core.can_grant and self._core.granting.has_grantable(self._now()):
             return 0.0
         return min(delays)
 

@@ -21,6 +21,13 @@ class Bounds(NamedTuple):
     reports_from: int
 
 
+class Burst:
+    """Whether this process has much to start: then results wait, in all its partitions. `until` is in ms, as `now`."""
+
+    def __init__(self) -> None:
+        self.until = -1
+
+
 class Process(NamedTuple):
     """What all owners of one process share."""
 
@@ -36,3 +43,4 @@ class Process(NamedTuple):
     topic_ids: dict[str, str]
     clock_bound_ms: int
     input_bounds: Callable[[int, int], Awaitable[Bounds]]
+    burst: Burst

@@ -10,7 +10,7 @@ import structlog
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
-from minutebook.domain.offers import TASKS_MAX, Session, compare_held, hear
+from minutebook.domain.offers import TASKS_MAX, Session, acknowledge, compare_held, hear
 from minutebook.domain.records import Inbox, Report, Tick
 from minutebook.domain.results import Held, decide_report, died, lost, returned
 from streams.draft import Draft
@@ -40,7 +40,21 @@ class Reports:
         self.tick_acknowledged_at: int | None = None
         self.tick_number = 0
 
-    def take(self, report: Report, stamp: int, draft: Draft) -> None:
+    def hear_ahead(self, offset: int, report: Report, stamp: int) -> None:
+        """The pulse in a report whose results must wait: what its session offers, and which grants arrived."""
+        if _senseless(report):
+            return
+        session = self._sessions.get(report.session)
+        if session is None:
+            if report.full is None or self._sessions.is_over(report.session):
+                return
+            session = self._sessions.open(report.session)
+        is_new = hear(session, report, stamp)
+        session.is_void = session.is_void or not is_new
+        acknowledge(session, report)
+        self._sessions.heard[offset] = is_new
+
+    def take(self, offset: int, report: Report, stamp: int, draft: Draft) -> None:
         """One report, whole."""
         reason = _senseless(report)
         if reason:
@@ -53,7 +67,7 @@ class Reports:
         if self._sessions.get(report.session) is None and self._sessions.is_over(report.session):
             self._over.add(report.session)
             return
-        self._pulse(report, stamp, draft)
+        self._pulse(offset, report, stamp, draft)
 
     def _note_ended(self, event: Event) -> None:
         match event:
@@ -66,23 +80,26 @@ class Reports:
             case _:
                 return
 
-    def _pulse(self, report: Report, stamp: int, draft: Draft) -> None:
+    def _pulse(self, offset: int, report: Report, stamp: int, draft: Draft) -> None:
         session = self._sessions.get(report.session)
         if session is None:
             if report.full is None:
                 return
             session = self._sessions.open(report.session)
-        if not hear(session, report, stamp):
+        is_new = self._sessions.heard.get(offset)
+        if is_new is None and not (is_new := hear(session, report, stamp)):
             session.is_void = True
+        if not is_new:
             return
         if session.is_leaving:
             late = [token for token in session.running if token > session.last_token]
             self._add(draft, returned("handed_back", self._sessions.held(session, late), draft.now))
         if report.full is not None:
-            self._held(session, report.full.held, draft)
+            last_token = session.last_token if report.pulse is None else report.pulse.last_token
+            self._held(session, report.full.held, last_token, draft)
 
-    def _held(self, session: Session, held: list[int], draft: Draft) -> None:
-        missing = compare_held(session, held)
+    def _held(self, session: Session, held: list[int], last_token: int, draft: Draft) -> None:
+        missing = compare_held(session, held, last_token)
         self._add(draft, lost("not_held", self._sessions.held(session, missing.lost), draft.now))
         self.withdraw(session, missing.never_taken, draft)
         for token in held:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.events import Event
 from minutebook.domain.offers import Session
 from minutebook.domain.results import Held
 
@@ -25,8 +27,12 @@ class Sessions:
     def __init__(self, book: Book) -> None:
         self._book = book
         self._by_name: dict[str, Session] = {}
+        self._holders: dict[int, Session] = {}
         self.evidence = -1
         self.ended_tokens: dict[int, str] = {}
+        self.heard: dict[int, bool] = {}
+        """Reports by offset whose pulse was heard before their results are decided; whether it was a new one."""
+        self.heard_through = -1
         self._resume()
 
     def _resume(self) -> None:
@@ -36,7 +42,8 @@ class Sessions:
             session.is_started = True
             session.lease_ms, session.pulse_ms = row.lease_ms, row.pulse_ms
         for key, execution in sorted(self._book.running.scan(b""), key=lambda row: row[1].token):
-            self.open(execution.session).take(execution.token, key)
+            session = self._holders[execution.token] = self.open(execution.session)
+            session.take(execution.token, key)
 
     def __iter__(self) -> Iterator[Session]:
         return iter(self._by_name.values())
@@ -60,18 +67,35 @@ class Sessions:
         """Forget a session."""
         self._by_name.pop(name, None)
 
-    def follow(self) -> None:
-        """Attempts that the frame about to be committed starts and ends."""
-        running = self._book.running
-        for key, execution in running.pending.items():
-            before = running.committed(key)
-            if before is not None and (execution is None or execution.token != before.token):
-                ended = self._by_name.get(before.session)
-                if ended is not None:
-                    ended.drop(before.token)
-            if execution is not None and (before is None or execution.token != before.token):
-                session = self._by_name.get(execution.session) or self.open(execution.session)
-                session.take(execution.token, key, self._queue_of(key) if session.has_caps() else "")
+    def follow(self, placed: Iterable[tuple[Event, int]]) -> None:
+        """Attempts that the frame about to be committed starts and ends; `placed` as in `Draft`."""
+        for event, token in placed:
+            match event:
+                case facts.ExecutionsDueGranted() | facts.ExecutionsGranted():
+                    self._started(event, token)
+                case facts.AttemptsSucceeded() | facts.AttemptsLost() | facts.GrantsReturned():
+                    self._ended(event.tokens)
+                case facts.AttemptFailed() | facts.AttemptCancelled():
+                    self._ended([event.token])
+                case _:
+                    pass
+
+    def _started(self, event: facts.ExecutionsDueGranted | facts.ExecutionsGranted, token: int) -> None:
+        tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
+        sessions = [self.open(name) for name in event.sessions]
+        is_capped = [session.has_caps() for session in sessions]
+        holders = self._holders
+        rows = zip(event.tenant, event.executions, event.session, strict=True)
+        for granted, (tenant, name, number) in enumerate(rows, token):
+            key = tenants[tenant] + name.encode()
+            session = holders[granted] = sessions[number]
+            session.take(granted, key, self._queue_of(key) if is_capped[number] else "")
+
+    def _ended(self, tokens: Iterable[int]) -> None:
+        for token in tokens:
+            session = self._holders.pop(token, None)
+            if session is not None:
+                session.drop(token)
 
     def _queue_of(self, key: bytes) -> str:
         execution = self._book.running.get(key)

@@ -7,6 +7,7 @@ bounded, and a row written meanwhile can never slip between what was loaded and 
 from __future__ import annotations
 
 import heapq
+from itertools import takewhile
 from typing import Final
 
 from minutebook.store.port import Rows
@@ -30,6 +31,7 @@ class Window:
         self._max = loaded_max
         self._sorted: list[bytes] = []
         self._next = 0
+        self._shown = 0
         self._late: list[bytes] = []
         self._live: set[bytes] = set()
         self._through: bytes | None = start
@@ -86,6 +88,13 @@ class Window:
         """A row was deleted."""
         self._live.discard(key)
 
+    def coming(self, bound: bytes, most: int) -> list[bytes]:
+        """Up to `most` of the next rows before `bound` that no earlier call has named; not those put out of order."""
+        start = max(self._next, self._shown)
+        found = list(takewhile(bound.__gt__, self._sorted[start : start + most]))
+        self._shown = start + len(found)
+        return [key for key in found if key in self._live]
+
     def load_ahead(self) -> None:
         """Load more if less than half of a load is left; for idle moments."""
         if self._through is not None and len(self._live) < self._max // 2:
@@ -93,11 +102,11 @@ class Window:
 
     def _append(self, key: bytes) -> None:
         if self._next == len(self._sorted):
-            self._sorted, self._next = [], 0
+            self._sorted, self._next, self._shown = [], 0, 0
         self._sorted.append(key)
 
     def _trim(self) -> None:
-        self._sorted, self._next, self._late = sorted(self._live)[: self._max], 0, []
+        self._sorted, self._next, self._late, self._shown = sorted(self._live)[: self._max], 0, [], 0
         self._live = set(self._sorted)
         self._through = self._sorted[-1]
 

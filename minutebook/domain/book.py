@@ -78,13 +78,6 @@ class Family(Generic[T]):
         if len(self._young) > CACHED_MAX:
             self._old, self._young = self._young, {}
 
-    def committed(self, key: bytes) -> T | None:
-        """The row under `key` as the store has it, whatever is pending."""
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key)
-        return self._read(key) if found is None else found
-
     def put(self, key: bytes, row: T) -> None:
         """Write `row`."""
         self.pending[key] = row

@@ -22,6 +22,9 @@ MISFIRE_MAX: Final = 100
 MISSED_STEP_MAX: Final = 10_000
 """Missed instants looked at in one decision; the rest comes in the next cycle."""
 
+AHEAD_FOR_MS: Final = 600_000
+"""So long after its time what was read ahead of an index row may be used; well within the misfire window."""
+
 
 class Due(NamedTuple):
     """One execution that has come due. `next_at` UNCHANGED: it does not come from the job's schedule."""
@@ -59,6 +62,11 @@ def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], facts.Execution
     if is_alone and now - job.next_at <= MISFIRE_WINDOW_MS:
         return [_due(tenant, job_id, job, spec, job.next_at, following)], None
     return _missed(tenant, job_id, job, spec, now)
+
+
+def is_still_so(due: Due, now: int) -> bool:
+    """Whether what was read of an index row before its time holds at `now`, too: nothing is missed or skipped meanwhile."""
+    return now - due.due_at < AHEAD_FOR_MS and not 0 <= due.next_at <= now
 
 
 def _spec(book: Book, row: bytes, version: int) -> Spec:

@@ -55,21 +55,25 @@ def _put_job(book: Book, row: bytes, job: Job, now: int) -> None:
     if status is None:
         book.jobs.pending[row] = job
         return
+    _close(book, row, job, status, job.open, job.last_outcome, now)
+
+
+def _close(book: Book, row: bytes, job: Job, status: str, open_count: int, outcome: str, now: int) -> None:
+    """A job has come to its end: remembered for some days, so that a repeat of its submission is known."""
     book.jobs.pending[row] = None
     book.specs.pending[keys.spec_row(row, job.version)] = None
-    closed = Job(
+    book.closed.pending[keys.remembered_row(remember(book, now), row)] = Job(
         job.version,
         status,
-        next_at,
         NONE_AT,
-        job.open,
-        job.last_outcome,
+        NONE_AT,
+        open_count,
+        outcome,
         job.fingerprint,
         job.command_id,
         job.accepted_at,
         job.is_once,
     )
-    book.closed.pending[keys.remembered_row(remember(book, now), row)] = closed
 
 
 def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outcome: str) -> Job:
@@ -218,8 +222,10 @@ def _reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int, more_op
 
 def _due_granted(book: Book, event: facts.ExecutionsDueGranted, token: int, now: int) -> None:
     running = book.running.pending
-    for number, (key, execution) in enumerate(_come(book, event, now, "due_granted", "running"), token):
-        running[key] = _run(execution, number, event.sessions[event.session[number - token]])
+    sessions = map(event.sessions.__getitem__, event.session)
+    come = _come(book, event, now, "due_granted", "running")
+    for number, ((key, execution), session) in enumerate(zip(come, sessions, strict=True), token):
+        running[key] = _run(execution, number, session)
 
 
 def _queued(book: Book, event: facts.ExecutionsQueued, token: int, now: int) -> None:
@@ -239,6 +245,7 @@ def _queued(book: Book, event: facts.ExecutionsQueued, token: int, now: int) -> 
 def _come(book: Book, event: Any, now: int, name: str, status: str) -> Iterator[tuple[bytes, Execution]]:
     """(key, execution) of each row that came due, as queued; job, index and execution follow."""
     tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
+    jobs, index = book.jobs.get, book.index.pending
     columns = zip(
         event.tenant,
         event.executions,
@@ -254,11 +261,11 @@ def _come(book: Book, event: Any, now: int, name: str, status: str) -> Iterator[
             yield key, _wait_over(book, key, name, status)
             continue
         row = key[: key.rindex(b":")]
-        job = _job(book, row)
+        job = jobs(row) or _job(book, row)
         if job.next_at != scheduled_at:
             raise BrokenFrameError(f"{row!r}: instant {scheduled_at} is not the next one")
         if job.is_once:
-            book.index.pending[keys.index_row(job.indexed_at, keys.JOB, row)] = None
+            index[keys.index_row(job.indexed_at, keys.JOB, row)] = None
             yield key, Execution(version, 1, "queued", scheduled_at, due_at, due_at)
             continue
         book.jobs.pending[row] = _reindexed(book, row, job, next_at, now, 1)
@@ -330,6 +337,9 @@ def _end(book: Book, key: bytes, outcome: str, now: int) -> None:
     """An execution has reached its outcome."""
     row = key[: key.rindex(b":")]
     job = _job(book, row)
+    if job.is_once and job.open == 1:
+        _close(book, row, job, closed_status(job.status, NONE_AT, 0, outcome) or "", 0, outcome, now)
+        return
     _put_job(book, row, _changed(job, job.next_at, job.indexed_at, job.open - 1, outcome), now)
 
 

@@ -1,28 +1,31 @@
 """Which queued execution goes to which session: priority, then tenants in turn, then time; the most free session.
 
-Pure over what it is given: heads of lanes and sessions. Priority is strict within a partition.
+Pure over what it is given: fronts of lanes and sessions. Priority is strict within a partition.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Generic, Protocol, TypeVar
 
+from minutebook.domain import events as facts
+from minutebook.domain.due import Names
 from minutebook.domain.keys import Lane
 from minutebook.domain.offers import Session
 
 
-class Head(Protocol):
-    """The front of a lane."""
+class Source(Protocol):
+    """The front of a lane: what waits for a grant there, in order of time."""
 
-    def head(self) -> bytes | None:
-        """The earliest row, None if the lane is empty."""
+    lane: Lane
+
+    def head_at(self) -> int | None:
+        """Since when its earliest row is ready, ms; None if the lane is empty."""
         ...
 
-    def pop(self) -> None:
-        """Take it."""
-        ...
+
+S = TypeVar("S", bound=Source)
 
 
 class Takers:
@@ -39,13 +42,7 @@ class Takers:
         """The session with most free slots that reads the queue and knows the task; None if there is none."""
         heap = self._heaps.get((queue, task))
         if heap is None:
-            heap = [
-                (-session.free_for(queue), session.name, session)
-                for session in self._able
-                if task in session.tasks and queue in session.queues
-            ]
-            heapq.heapify(heap)
-            self._heaps[(queue, task)] = heap
+            heap = self._heaps[(queue, task)] = self._heap(queue, task)
         while heap:
             free, name, session = heap[0]
             left = session.free_for(queue)
@@ -57,76 +54,98 @@ class Takers:
                 heapq.heapreplace(heap, (-left, name, session))
         return None
 
-    def take(self, queue: str, task: str) -> Session:
-        """The session that `best` just named; one slot of it is spoken for now."""
-        heap = self._heaps[(queue, task)]
-        _, name, session = heap[0]
-        session.planned += 1
-        heapq.heapreplace(heap, (-session.free_for(queue), name, session))
+    def _heap(self, queue: str, task: str) -> list[tuple[int, str, Session]]:
+        heap = [
+            (-session.free_for(queue), session.name, session)
+            for session in self._able
+            if task in session.tasks and queue in session.queues
+        ]
+        heapq.heapify(heap)
+        return heap
+
+    def take(self, queue: str, task: str) -> Session | None:
+        """The session that `best` names; one slot of it is spoken for now."""
+        session = self.best(queue, task)
+        if session is not None:
+            session.planned += 1
+            heap = self._heaps[(queue, task)]
+            heapq.heapreplace(heap, (heap[0][0] + 1, session.name, session))
         return session
 
 
-class Grant(NamedTuple):
-    """One queued execution for one session: its row in the queued set, whose it is, its id in bytes."""
+class Plan(Generic[S]):
+    """Grants of one cycle for one queue, made one by one until nobody offers or nothing waits."""
 
-    row: bytes
-    tenant: str
-    execution: bytes
-    session: Session
-
-
-class _Source(NamedTuple):
-    task: str
-    head: Head
-    prefix: bytes
-    prefix_bytes: int
-
-
-class Plan:
-    """Grants of one cycle for one queue, made one by one until nobody offers or nothing is queued."""
-
-    def __init__(
-        self, queue: str, lanes: Iterable[tuple[Lane, Head]], takers: Takers, last_tenant: str
-    ) -> None:
+    def __init__(self, queue: str, sources: Iterable[S], takers: Takers, last_tenant: str) -> None:
         self._queue = queue
         self._takers = takers
         self.last_tenant = last_tenant
-        self._by_priority: dict[int, dict[str, list[_Source]]] = {}
-        for lane, head in lanes:
-            prefix = lane.prefix()
-            source = _Source(lane.task, head, prefix, len(prefix))
-            self._by_priority.setdefault(lane.priority, {}).setdefault(lane.tenant, []).append(source)
+        self._by_priority: dict[int, dict[str, list[S]]] = {}
+        for source in sources:
+            if source.head_at() is None:
+                continue
+            tenants = self._by_priority.setdefault(source.lane.priority, {})
+            tenants.setdefault(source.lane.tenant, []).append(source)
 
-    def grants(self) -> Iterator[Grant]:
-        """Grants one by one, each popped from its lane as it is given out."""
+    def grants(self) -> Iterator[tuple[S, Session]]:
+        """(source, session) one by one: the caller takes the head out of the source before it asks for the next."""
         for priority in sorted(self._by_priority, reverse=True):
             tenants = self._by_priority[priority]
             names = sorted(tenants)
             turn = [name for name in names if name > self.last_tenant]
             turn += [name for name in names if name <= self.last_tenant]
+            if len(turn) == 1 and len(tenants[turn[0]]) == 1:
+                yield from self._alone(turn[0], tenants[turn[0]][0])
+                continue
             while turn:
                 still: list[str] = []
                 for tenant in turn:
-                    grant = self._one(tenant, tenants[tenant])
-                    if grant is not None:
+                    source = self._next(tenants[tenant])
+                    if source is None:
+                        continue
+                    session = self._takers.take(self._queue, source.lane.task)
+                    if session is not None:
                         self.last_tenant = tenant
                         still.append(tenant)
-                        yield grant
+                        yield source, session
                 turn = still
 
-    def _one(self, tenant: str, sources: list[_Source]) -> Grant | None:
-        """The earliest row of a tenant that somebody can take."""
-        best: _Source | None = None
-        best_tail = b""
+    def _alone(self, tenant: str, source: S) -> Iterator[tuple[S, Session]]:
+        """Nobody else waits at this priority: the short way through a burst."""
+        take, head_at, queue, task = self._takers.take, source.head_at, self._queue, source.lane.task
+        while head_at() is not None and (session := take(queue, task)) is not None:
+            self.last_tenant = tenant
+            yield source, session
+
+    def _next(self, sources: list[S]) -> S | None:
+        """Where a tenant's earliest row lies that somebody can take."""
+        if len(sources) == 1:
+            return sources[0] if sources[0].head_at() is not None else None
+        best: S | None = None
+        best_at = 0
         for source in sources:
-            key = source.head.head()
-            if key is None or self._takers.best(self._queue, source.task) is None:
+            at = source.head_at()
+            if at is None or self._takers.best(self._queue, source.lane.task) is None:
                 continue
-            tail = key[source.prefix_bytes :]
-            if best is None or tail < best_tail:
-                best, best_tail = source, tail
-        if best is None:
-            return None
-        best.head.pop()
-        session = self._takers.take(self._queue, best.task)
-        return Grant(best.prefix + best_tail, tenant, best_tail[8:], session)
+            if best is None or at < best_at:
+                best, best_at = source, at
+        return best
+
+
+Row = tuple[str, str, int, str]
+"""(tenant, execution id, attempt, session) of a grant."""
+
+
+def granted_event(rows: list[Row]) -> facts.ExecutionsGranted:
+    """Grants of what was queued, at least one, as columns."""
+    tenant, executions, attempts, session = map(list, zip(*rows, strict=True))
+    tenants, sessions = Names(), Names()
+    return facts.ExecutionsGranted(
+        tenant=tenants.column(tenant),
+        executions=executions,
+        attempts=attempts,
+        session=sessions.column(session),
+        tenants=tenants.texts,
+        sessions=sessions.texts,
+        permits=[],
+    )

@@ -139,7 +139,17 @@ def hear(session: Session, report: Report, stamp: int) -> bool:
     return True
 
 
-def compare_held(session: Session, held: list[int]) -> Missing:
+def acknowledge(session: Session, report: Report) -> None:
+    """Results and hand-backs in a report say that those grants arrived."""
+    pop = session.unacknowledged.pop
+    for part in (report.succeeded, report.handed_back):
+        for token in () if part is None else part.tokens:
+            pop(token, None)
+    for failed in report.failed:
+        pop(failed.token, None)
+
+
+def compare_held(session: Session, held: list[int], last_token: int) -> Missing:
     """A full pulse lists every token it holds; only tokens at or below its last one seen can be missing.
 
     Missing in two full pulses running = gone: lost if it was ever listed, else never taken.
@@ -150,7 +160,7 @@ def compare_held(session: Session, held: list[int]) -> Missing:
             session.listed.add(token)
     gone: list[int] = []
     for token in session.running:
-        if token > session.last_token or token in listed:
+        if token > last_token or token in listed:
             session.missing.pop(token, None)
         else:
             session.missing[token] = session.missing.get(token, 0) + 1

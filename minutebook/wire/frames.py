@@ -32,7 +32,10 @@ class InputPosition(msgspec.Struct, frozen=True, gc=False):
 
 
 class Slice(msgspec.Struct, frozen=True, gc=False):
-    """Part of a cycle, in order. `topic` empty: what was due through index key `key`; else input through `offset`."""
+    """Part of a cycle, in order. `topic` empty: what was due through index key `key`; else input through `offset`.
+
+    One of reports beyond the header's offset: only their pulses were heard so far, for the grants.
+    """
 
     topic: str
     offset: int

@@ -213,8 +213,8 @@ def decoded_reports(records: Sequence[RawRecord]) -> dict[str, list[Heard]]:
 def overgrants(log: JobLog, reports: Sequence[dict[str, list[Heard]]]) -> list[str]:
     """More out to a session above the last token that it had seen than it offered.
 
-    A frame says through which report its owner had read; which of the reports since the frame before counted is not said,
-    so any of them may have.
+    A frame says through which report its owner had heard; which of the reports since the frame before counted is not
+    said, so any of them may have.
     """
     found: list[str] = []
     for partition, frames in enumerate(log.frames):
@@ -224,13 +224,19 @@ def overgrants(log: JobLog, reports: Sequence[dict[str, list[Heard]]]) -> list[s
         for frame in frames:
             if frame is None:
                 continue
-            through = next(item.offset for item in frame.inputs if item.topic == topics.REPORTS)
+            through = _heard_through(frame)
             for session, granted in given.get(frame.offset, {}).items():
                 tokens[session] += granted
                 if not _is_covered(tokens[session], reports[partition].get(session, []), before, through):
                     found.append(f"{partition}:{frame.offset}: {session} was given more than it offered")
-            before = through
+            before = max(before, through)
     return found
+
+
+def _heard_through(frame: Frame) -> int:
+    """The last report whose offer its owner knew: decided ones, or beyond them in a slice."""
+    decided = next(item.offset for item in frame.inputs if item.topic == topics.REPORTS)
+    return max(decided, *(part.offset for part in frame.slices if part.topic == topics.REPORTS), decided)
 
 
 def _given(log: JobLog, partition: int) -> dict[int, dict[str, list[int]]]:

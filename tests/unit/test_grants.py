@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice
 
-from minutebook.domain.grants import Grant, Plan, Takers
-from minutebook.domain.keys import Lane, queued_row
+from minutebook.domain.grants import Plan, Takers
+from minutebook.domain.keys import Lane
 from minutebook.domain.offers import Session, hear
 from minutebook.domain.records import FullPulse, Pulse, QueueOffer, Report
 
@@ -14,23 +13,23 @@ NOW = 100_000
 
 
 class Front:
-    """A lane's head over a list of rows."""
+    """A lane's front over a list of rows (ready at, execution)."""
 
-    def __init__(self, rows: list[bytes]) -> None:
+    def __init__(self, lane: Lane, rows: list[tuple[int, str]]) -> None:
+        self.lane = lane
         self._rows = deque(sorted(rows))
 
-    def head(self) -> bytes | None:
-        return self._rows[0] if self._rows else None
+    def head_at(self) -> int | None:
+        return self._rows[0][0] if self._rows else None
 
-    def pop(self) -> None:
-        self._rows.popleft()
+    def pop(self) -> str:
+        return self._rows.popleft()[1]
 
 
-def lane(*executions: str, tenant: str = "acme", task: str = "t", priority: int = 5) -> tuple[Lane, Front]:
+def lane(*executions: str, tenant: str = "acme", task: str = "t", priority: int = 5) -> Front:
     """Executions `name@time`, queued alike."""
-    made = Lane("default", task, priority, tenant)
     named = [text.split("@") for text in executions]
-    return made, Front([queued_row(made.prefix(), int(at), name) for name, at in named])
+    return Front(Lane("default", task, priority, tenant), [(int(at), name) for name, at in named])
 
 
 def session(
@@ -42,28 +41,22 @@ def session(
     return made
 
 
-def plan(lanes: list[tuple[Lane, Front]], sessions: list[Session], last_tenant: str = "") -> Plan:
+def plan(lanes: list[Front], sessions: list[Session], last_tenant: str = "") -> Plan[Front]:
     return Plan("default", lanes, Takers(sessions, NOW), last_tenant)
 
 
-def granted(lanes: list[tuple[Lane, Front]], sessions: list[Session], last_tenant: str = "") -> list[str]:
+def granted(lanes: list[Front], sessions: list[Session], last_tenant: str = "") -> list[str]:
     """`execution>session` in the order of grants."""
-    return [text_of(grant) for grant in plan(lanes, sessions, last_tenant).grants()]
+    return taken(plan(lanes, sessions, last_tenant))
 
 
-def text_of(grant: Grant) -> str:
-    return f"{grant.execution.decode()}>{grant.session.name}"
+def taken(made: Plan[Front]) -> list[str]:
+    return [f"{front.pop()}>{session.name}" for front, session in made.grants()]
 
 
 def test_grants_go_by_time() -> None:
     lanes = [lane("b:2@20", "a:1@10"), lane("c:3@15", task="u")]
     assert granted(lanes, [session("w", 9, "tu")]) == ["a:1>w", "c:3>w", "b:2>w"]
-
-
-def test_a_grant_names_row_and_tenant() -> None:
-    made, front = lane("a:1@10", tenant="blue")
-    (grant,) = plan([(made, front)], [session("w", 1)]).grants()
-    assert (grant.row, grant.tenant) == (queued_row(made.prefix(), 10, "a:1"), "blue")
 
 
 def test_a_higher_priority_goes_first_however_young() -> None:
@@ -83,7 +76,7 @@ def test_tenants_take_turns() -> None:
 def test_the_turn_goes_on_after_the_last_tenant() -> None:
     lanes = [lane(f"{tenant}:1@1", tenant=tenant) for tenant in "abc"]
     made = plan(lanes, [session("w", 2)], last_tenant="b")
-    assert [text_of(grant) for grant in made.grants()] == ["c:1>w", "a:1>w"]
+    assert taken(made) == ["c:1>w", "a:1>w"]
     assert made.last_tenant == "a"
 
 
@@ -124,7 +117,7 @@ def test_without_offers_there_are_no_takers() -> None:
 
 
 def test_grants_left_untaken_stay_queued() -> None:
-    made, front = lane("a:1@1", "a:2@2", "a:3@3")
-    taken = list(islice(plan([(made, front)], [session("w", 9)]).grants(), 2))
-    assert [grant.execution for grant in taken] == [b"a:1", b"a:2"]
-    assert front.head() == queued_row(made.prefix(), 3, "a:3")
+    front = lane("a:1@1", "a:2@2", "a:3@3")
+    grants = plan([front], [session("w", 9)]).grants()
+    assert [next(grants)[0].pop() for _ in range(2)] == ["a:1", "a:2"]
+    assert front.head_at() == 3

@@ -113,7 +113,7 @@ def test_a_session_that_acknowledges_nothing_gets_no_more() -> None:
     one.sent_at[7] = 1_000
     assert one.may_be_granted(1_499)
     assert not one.may_be_granted(1_500)
-    compare_held(one, [7 << 16])
+    compare_held(one, [7 << 16], one.last_token)
     assert one.may_be_granted(1_500)
 
 
@@ -144,7 +144,7 @@ def test_held_acknowledges_a_grant() -> None:
     one = session()
     one.take(10, b"a")
     assert list(one.unacknowledged) == [10]
-    compare_held(one, [10])
+    compare_held(one, [10], one.last_token)
     assert list(one.unacknowledged) == []
 
 
@@ -152,7 +152,7 @@ def test_only_tokens_that_were_seen_can_be_missing() -> None:
     one = session()
     one.take(10, b"a")
     for _ in range(5):
-        missing = compare_held(one, [])
+        missing = compare_held(one, [], one.last_token)
         assert (missing.lost, missing.never_taken) == ([], [])
 
 
@@ -160,11 +160,11 @@ def test_missing_in_two_full_pulses_running_is_gone() -> None:
     one = session()
     one.take(10, b"a")
     one.take(11, b"b")
-    compare_held(one, [10])
+    compare_held(one, [10], one.last_token)
     pulse(one, 1, offer=3, last_token=11)
-    first = compare_held(one, [])
+    first = compare_held(one, [], one.last_token)
     assert (first.lost, first.never_taken) == ([], [])
-    second = compare_held(one, [])
+    second = compare_held(one, [], one.last_token)
     assert (second.lost, second.never_taken) == ([10], [11])
 
 
@@ -172,15 +172,15 @@ def test_a_token_held_in_between_is_not_gone() -> None:
     one = session()
     one.take(10, b"a")
     pulse(one, 1, offer=3, last_token=10)
-    compare_held(one, [])
-    compare_held(one, [10])
-    assert compare_held(one, []).lost == []
-    assert compare_held(one, []).lost == [10]
+    compare_held(one, [], one.last_token)
+    compare_held(one, [10], one.last_token)
+    assert compare_held(one, [], one.last_token).lost == []
+    assert compare_held(one, [], one.last_token).lost == [10]
 
 
 def test_a_strange_token_in_held_is_ignored_here() -> None:
     one = session()
     one.take(10, b"a")
-    missing = compare_held(one, [10, 99, 10])
+    missing = compare_held(one, [10, 99, 10], one.last_token)
     assert (missing.lost, missing.never_taken) == ([], [])
     assert list(one.running) == [10]

@@ -1,0 +1,146 @@
+"""What comes due: rows of the time index, read a little ahead of their time, held for a grant, queued if nobody takes.
+
+Every row at or before `now` is here, in the window of the time index, or on record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from minutebook.domain import keys
+from minutebook.domain.book import Book
+from minutebook.domain.due import Due, due_of, is_still_so, queued_event
+from minutebook.wire.frames import Slice
+from streams.draft import Draft, Redo, Taken
+from streams.due_set import DueSet
+from streams.window import Window
+
+DUE_MS: Final = 5
+DUE_ROWS: Final = 1_000
+"""A busy machine stretches the clock: so many rows are read in a cycle all the same."""
+DUE_ROWS_MAX: Final = 4_000
+AHEAD_MS: Final = 60_000
+AHEAD_ROWS: Final = 200
+AHEAD_MAX: Final = 20_000
+
+log = structlog.get_logger()
+
+
+class DueRows:
+    """The time index of one partition, as far as it is near. `held` is what is due and not on record."""
+
+    def __init__(self, book: Book, partition: int, monotonic: Callable[[], float]) -> None:
+        self._book = book
+        self._partition = partition
+        self._monotonic = monotonic
+        self._index = Window(book.rows, "index", keys.index_bound(book.cursor.index_low), None)
+        self._ahead: dict[bytes, Due] = {}
+        """What rows stand for that are not due yet, until something is written about them."""
+        self.held = DueSet()
+        self.poisoned: set[tuple[str, int]] = set()
+
+    def next_due_at(self) -> int | None:
+        """Instant of the next row of the time index; None if there is none."""
+        head = self._index.head()
+        return None if head is None else keys.index_parts(head)[0]
+
+    def ahead(self) -> int:
+        """Rows read ahead of their time."""
+        return len(self._ahead)
+
+    def read(self, draft: Draft, taken: Taken) -> None:
+        """Rows of the time index that are due go into the due set; what cannot wait there is recorded at once."""
+        bound = keys.index_bound(draft.now + 1)
+        until = self._monotonic() + DUE_MS / 1000
+        index, rows, read = self._index, list[Due](), 0
+        while read < DUE_ROWS_MAX and (key := index.head()) is not None and key < bound:
+            index.pop()
+            read += 1
+            taken.due.append(key)
+            found = self._one_due(draft, key)
+            if len(found) == 1:
+                self.held.put(taken.due.pop(), found[0], draft.now)
+            else:
+                rows += found
+            if read >= DUE_ROWS and self._monotonic() > until:
+                break
+        if rows:
+            draft.add(queued_event(rows))
+        if taken.due:
+            draft.slices.append(Slice("", -1, self._through(draft), len(draft.events)))
+
+    def read_ahead(self, now: int) -> bool:
+        """Find out, in an idle moment, what the next minute's rows stand for. False if there is no more to do."""
+        self._index.load_ahead()
+        if len(self._ahead) >= AHEAD_MAX:
+            return False
+        coming = self._index.coming(keys.index_bound(now + AHEAD_MS), AHEAD_ROWS)
+        for key in coming:
+            try:
+                found, _ = due_of(self._book, key, keys.index_parts(key)[0])
+            except Exception:
+                log.warning("a coming row cannot be read, its time will show", partition=self._partition)
+                continue
+            if len(found) == 1:
+                self._ahead[key] = found[0]
+        return bool(coming)
+
+    def _one_due(self, draft: Draft, key: bytes) -> list[Due]:
+        if self.poisoned and _place(key) in self.poisoned:
+            return []
+        ahead = self._ahead.pop(key, None)
+        if ahead is not None and is_still_so(ahead, draft.now):
+            return [ahead]
+        try:
+            found, skipped = due_of(self._book, key, draft.now)
+            if skipped is not None:
+                draft.add(skipped)
+        except Exception as error:
+            log.exception("a due row cannot be decided", partition=self._partition, key=key.hex())
+            raise Redo(*_place(key)) from error
+        return found
+
+    def queue_overdue(self, draft: Draft, taken: Taken) -> None:
+        """Record as queued what nobody takes soon enough."""
+        rows: list[Due] = []
+        for held in self.held.take_overdue(draft.now, DUE_ROWS_MAX):
+            taken.due.append(held.key)
+            if self.is_in_index(held.key):
+                rows.append(held.due)
+        events = len(draft.events)
+        if rows:
+            draft.add(queued_event(rows))
+        if taken.due:
+            draft.slices.append(Slice("", -1, self._through(draft), len(draft.events) - events))
+
+    def _through(self, draft: Draft) -> bytes:
+        """A key of the time index before which nothing is left that is due and not on record."""
+        now = keys.index_bound(draft.now)
+        first = min(self.held.first_key() or now, self._index.head() or now, now)
+        return keys.index_bound(keys.index_parts(first)[0])
+
+    def put_back(self, taken: list[bytes]) -> None:
+        """Rows recorded in a draft that is forgotten; what is held is read again, too."""
+        for key in (*taken, *self.held.drain()):
+            self._index.put(key)
+
+    def follow(self) -> None:
+        """Rows written and deleted by the frame about to be committed."""
+        for key, value in self._book.index.pending.items():
+            self._ahead.pop(key, None)
+            self.held.remove(key)
+            if value is None:
+                self._index.remove(key)
+            else:
+                self._index.put(key)
+
+    def is_in_index(self, key: bytes) -> bool:
+        """Whether no decision of this very cycle has deleted the row."""
+        return self._book.index.pending.get(key, key) is not None
+
+
+def _place(key: bytes) -> tuple[str, int]:
+    return "", int.from_bytes(key, "big")

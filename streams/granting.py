@@ -1,0 +1,148 @@
+"""Grants: what waits, due or queued, goes to sessions that offer; and how much waits for whom."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from minutebook.domain import events as facts
+from minutebook.domain import keys
+from minutebook.domain.book import Book
+from minutebook.domain.due import Due, due_granted_event
+from minutebook.domain.grants import Plan, Row, Takers, granted_event
+from minutebook.domain.offers import Session
+from minutebook.domain.outputs import GRANT_PAYLOAD_BYTES_MAX
+from streams.draft import Draft, Taken
+from streams.due_rows import DueRows
+from streams.due_set import DueLane
+from streams.lanes import Lanes, QueuedLane
+from streams.process import Burst
+from streams.sessions import Sessions
+
+GRANT_ROWS_MAX: Final = 8_000
+BURST_ROWS: Final = 64
+"""So many grants in one frame, and more waits: a burst."""
+BURST_MS: Final = 200
+
+
+class _Made:
+    """Grants of a cycle: of what is due and not on record, and of what is queued on record."""
+
+    def __init__(self) -> None:
+        self.due: list[Due] = []
+        self.due_sessions: list[Session] = []
+        self.queued: list[Row] = []
+        self.queued_sessions: list[Session] = []
+        self.rows = 0
+        self.payload_bytes = 0
+
+
+class Granting:
+    """Makes the grants of one partition."""
+
+    def __init__(self, book: Book, due: DueRows, sessions: Sessions, burst: Burst) -> None:
+        self._book = book
+        self._due = due
+        self._sessions = sessions
+        self._burst = burst
+        self._last_tenant: dict[str, str] = defaultdict(str)
+        self.lanes = Lanes(book.rows)
+
+    def grant(self, draft: Draft, taken: Taken) -> None:
+        """Record everything that can be granted now."""
+        takers = Takers(self._sessions, draft.now)
+        if not takers:
+            return
+        made = _Made()
+        for queue, sources in self._sources().items():
+            plan = Plan(queue, sources, takers, self._last_tenant[queue])
+            for source, session in plan.grants():
+                if isinstance(source, DueLane):
+                    self._grant_due(source, session, draft.now, taken, made)
+                else:
+                    self._grant_queued(source, session, taken, made)
+                if made.rows >= GRANT_ROWS_MAX or made.payload_bytes > GRANT_PAYLOAD_BYTES_MAX:
+                    break
+            self._last_tenant[queue] = plan.last_tenant
+        if made.rows >= BURST_ROWS and self.has_waiting():
+            self._burst.until = draft.now + BURST_MS
+        self._record_grants(draft, made)
+
+    def _sources(self) -> dict[str, list[DueLane | QueuedLane]]:
+        """Where something waits for a grant, by queue."""
+        found: dict[str, list[DueLane | QueuedLane]] = defaultdict(list)
+        for due in self._due.held:
+            found[due.lane.queue].append(due)
+        for queue, lanes in self.lanes.by_queue.items():
+            found[queue] += lanes.values()
+        return found
+
+    def _grant_due(self, lane: DueLane, session: Session, now: int, taken: Taken, made: _Made) -> None:
+        held = lane.pop()
+        taken.due.append(held.key)
+        lane.granted_at = now
+        if self._due.is_in_index(held.key):
+            made.due.append(held.due)
+            made.due_sessions.append(session)
+            made.payload_bytes += held.due.payload_bytes
+            made.rows += 1
+
+    def _grant_queued(self, lane: QueuedLane, session: Session, taken: Taken, made: _Made) -> None:
+        row = lane.pop()
+        taken.queued.append(row)
+        name = row[lane.name_at :]
+        key = lane.lane.tenant.encode() + b"\0" + name
+        execution = self._book.executions.get(key)
+        if execution is None or execution.status != "queued":
+            return
+        spec = self._book.specs.get(keys.spec_row(key[: key.rindex(b":")], execution.version))
+        made.payload_bytes += 0 if spec is None else len(spec.payload)
+        made.queued.append((lane.lane.tenant, name.decode(), execution.attempt, session.name))
+        made.queued_sessions.append(session)
+        made.rows += 1
+
+    def _record_grants(self, draft: Draft, made: _Made) -> None:
+        self._start_sessions(draft, made.due_sessions + made.queued_sessions)
+        if made.due:
+            draft.add(due_granted_event(made.due, [session.name for session in made.due_sessions]))
+        if made.queued:
+            draft.add(granted_event(made.queued))
+
+    def _start_sessions(self, draft: Draft, sessions: list[Session]) -> None:
+        """A session's first grant is preceded by who it is."""
+        for session in {session.name: session for session in sessions}.values():
+            if self._book.sessions.get(session.name.encode()) is None:
+                tasks = sorted(session.tasks)
+                draft.add(
+                    facts.SessionStarted(
+                        session.name, session.worker, tasks, session.lease_ms, session.pulse_ms
+                    )
+                )
+
+    def queued_for(self, session: Session) -> list[int]:
+        """How much waits that the session could run, by priority."""
+        found = [0] * 10
+        for queue in session.queues:
+            for prefix, queued in self.lanes.by_queue.get(queue, {}).items():
+                if queued.lane.task in session.tasks:
+                    found[queued.lane.priority] += self._book.counts.get(prefix) or 0
+        for due in self._due.held:
+            if due.lane.task in session.tasks and due.lane.queue in session.queues:
+                found[due.lane.priority] += len(due.rows)
+        return found
+
+    def has_waiting(self) -> bool:
+        """Whether anything waits for a grant at all."""
+        return bool(self._due.held) or self.lanes.has_any()
+
+    def has_grantable(self, now: int) -> bool:
+        """Whether something that waits could be granted at once."""
+        takers = Takers(self._sessions, now)
+        if not takers:
+            return False
+        return any(
+            takers.best(queue, source.lane.task) is not None
+            for queue, sources in self._sources().items()
+            for source in sources
+            if source.head_at() is not None
+        )

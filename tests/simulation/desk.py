@@ -1,0 +1,191 @@
+"""One partition's cycles in memory: the real `Cycle`, its inputs by hand, every frame valid at once. No Kafka, no waiting."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import count
+
+from minutebook.domain import events as facts
+from minutebook.domain.book import FAMILIES, Book
+from minutebook.domain.commands import CancelJob, SubmitJob
+from minutebook.domain.events import Event
+from minutebook.domain.outputs import ToSession, outputs
+from minutebook.domain.records import FullPulse, Granted, Pulse, QueueOffer, Report, Succeeded
+from minutebook.log.apply import move_cursor
+from minutebook.log.port import RawRecord
+from minutebook.log.reader import FrameReader
+from minutebook.store.memory import MemoryRows
+from minutebook.wire import codec, topics
+from minutebook.wire.frames import Frame, encode_frame
+from streams.cycle import Cycle
+from streams.draft import Draft
+from streams.process import Burst
+from streams.sessions import Sessions
+
+T0 = 1_750_000_000_000
+TASK = "t"
+
+
+class Inputs:
+    """An input topic whose records are put there by hand; as much of `Feed` as a cycle sees."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[RawRecord] = deque()
+        self._offsets = count()
+
+    def add(self, value: bytes, stamp: int, key: bytes | None = None) -> None:
+        self.waiting.append(RawRecord(next(self._offsets), stamp, key, value))
+
+    def take(self) -> RawRecord:
+        return self.waiting.popleft()
+
+    def put_back(self, records: list[RawRecord]) -> None:
+        self.waiting.extendleft(reversed(records))
+
+    def oldest_stamp(self) -> int | None:
+        return self.waiting[0].stamp if self.waiting else None
+
+
+class Desk:
+    """An owner's desk: commands and reports come in, `cycle` makes a frame of what is decided."""
+
+    def __init__(self) -> None:
+        self.now = T0
+        self.rows = MemoryRows(FAMILIES)
+        self.book = Book(self.rows)
+        self.reader = FrameReader()
+        self.inputs = {topic: Inputs() for topic in topics.INPUTS}
+        self.burst = Burst()
+        draft = Draft(self.book, 0, self.now)
+        draft.add(facts.LogOpened("log-1", 1, 0, 1_000, 1))
+        draft.add(facts.OwnershipTaken("o", 1, 0, 0))
+        self._keep(draft)
+        self.open()
+
+    def open(self) -> None:
+        """A cycle's memory made anew from what is stored, as after a restart."""
+        self.book = Book(self.rows)
+        self.sessions = Sessions(self.book)
+        self.core = Cycle(
+            self.book,
+            self.inputs,  # type: ignore[arg-type]  # as much of a feed as a cycle sees
+            self.sessions,
+            0,
+            1,
+            "o",
+            lambda: self.now / 1000,
+            self.burst,
+        )
+        self.core.can_grant = True
+
+    # -- what comes in
+
+    def submit(self, *jobs: str, tenant: str = "acme", after_ms: int = 0, **fields: object) -> None:
+        """Jobs with these ids, due `after_ms` from now unless a field says otherwise."""
+        when = {} if "cron" in fields else {"run_at": self.now + after_ms}
+        for job_id in jobs:
+            command = SubmitJob(
+                tenant=tenant,
+                job_id=job_id,
+                command_id=f"submit-{job_id}",
+                issued_at=self.now,
+                task=TASK,
+                payload=b"1",
+                **(when | fields),  # type: ignore[arg-type]  # fields of the command
+            )
+            self.inputs[topics.COMMANDS].add(codec.encode(command), self.now)
+
+    def cancel(self, job_id: str, tenant: str = "acme") -> None:
+        command = CancelJob(tenant=tenant, job_id=job_id, command_id=f"cancel-{job_id}", issued_at=self.now)
+        self.inputs[topics.COMMANDS].add(codec.encode(command), self.now)
+
+    def report(self, report: Report) -> None:
+        self.inputs[topics.REPORTS].add(codec.encode(report), self.now)
+
+    # -- frames
+
+    def cycle(self, after_ms: int = 0) -> list[Event]:
+        """One cycle, `after_ms` later; what its frame says."""
+        self.now += after_ms
+        draft, _ = self.core.decide(self.reader.position + 1, self.now)
+        if draft.events:
+            self._keep(draft, self.core)
+        else:
+            self.sessions.plan_over()
+        self.core.replies()
+        self.last = draft
+        return draft.events
+
+    def void(self, after_ms: int = 0) -> list[Event]:
+        """One cycle whose frame turns out void; what it said."""
+        self.now += after_ms
+        draft, taken = self.core.decide(self.reader.position + 1, self.now)
+        events = list(draft.events)
+        self.core.restore(taken)
+        return events
+
+    def grants(self) -> list[ToSession]:
+        """Inbox records of the last frame."""
+        found = outputs(self.book, self.last.placed, 0, 1, self.now)
+        return [output for output in found if isinstance(output, ToSession)]
+
+    def _keep(self, draft: Draft, core: Cycle | None = None) -> None:
+        frame = Frame(
+            draft.offset, self.reader.head, "o", 1, draft.now, 1, "x", b"", [], draft.slices, -1, draft.events
+        )
+        record = RawRecord(draft.offset, draft.now, None, encode_frame(frame))
+        assert self.reader.own(record, draft.now)
+        move_cursor(self.book, self.reader, frame)
+        if core is not None:
+            core.follow(draft)
+        self.book.commit()
+
+
+class Hand:
+    """A worker's session, its reports written by hand."""
+
+    def __init__(self, desk: Desk, name: str = "w.0") -> None:
+        self.name = name
+        self.last_token = -1
+        self._desk = desk
+        self._sequence = 0
+
+    def pulse(
+        self, offer: int, *, held: Sequence[int] | None = None, succeeded: Succeeded | None = None
+    ) -> None:
+        """Offer slots; `held` makes it a full pulse, `succeeded` brings results."""
+        self._sequence += 1
+        full = None
+        if held is not None:
+            full = FullPulse(self.name, "1", [TASK], [QueueOffer("default")], 10_000, 3_000, list(held))
+        pulse = Pulse(offer, self.last_token)
+        self._desk.report(Report(self.name, self._sequence, pulse, full, succeeded))
+
+    def take(self) -> list[tuple[str, int]]:
+        """(execution, token) of each grant to it in the last frame; it has seen them now."""
+        found: list[tuple[str, int]] = []
+        for output in self._desk.grants():
+            granted = output.record.granted
+            if output.session == self.name and granted is not None:
+                base = output.record.frame << 16
+                found += [
+                    (name, base + row) for name, row in zip(granted.executions, granted.rows, strict=True)
+                ]
+        self.last_token = max((token for _, token in found), default=self.last_token)
+        return found
+
+
+def results(grants: Sequence[tuple[str, int]], tenant: str = "acme") -> Succeeded:
+    """Good ends of these grants, all of one tenant."""
+    names, tokens = [name for name, _ in grants], [token for _, token in grants]
+    zeros = [0] * len(grants)
+    return Succeeded([tenant], zeros, names, tokens, zeros, zeros)
+
+
+def rows(events: Sequence[Event], kind: type[Event]) -> list[str]:
+    """Executions that events of that kind name."""
+    return [name for event in events if isinstance(event, kind) for name in event.executions]  # type: ignore[union-attr]
+
+
+__all__ = ["T0", "Desk", "Granted", "Hand", "Inputs", "results", "rows"]
