@@ -79,6 +79,8 @@ class DueRows:
             return False
         coming = self._index.coming(keys.index_bound(now + AHEAD_MS), AHEAD_ROWS)
         for key in coming:
+            if key in self._ahead:
+                continue
             try:
                 found, _ = due_of(self._book, key, keys.index_parts(key)[0])
             except Exception:

@@ -13,6 +13,7 @@ from typing import Final
 from minutebook.store.port import Rows
 
 LOADED_MAX: Final = 8_000
+LATE_MAX: Final = 250
 
 
 class Window:
@@ -89,14 +90,19 @@ class Window:
         self._live.discard(key)
 
     def coming(self, bound: bytes, most: int) -> list[bytes]:
-        """Up to `most` of the next rows before `bound` that no earlier call has named; not those put out of order."""
+        """Up to `most` of the next rows before `bound` that no earlier call has named.
+
+        Not those put out of order; once those are sorted in, rows may be named again.
+        """
         start = max(self._next, self._shown)
         found = list(takewhile(bound.__gt__, self._sorted[start : start + most]))
         self._shown = start + len(found)
         return [key for key in found if key in self._live]
 
     def load_ahead(self) -> None:
-        """Load more if less than half of a load is left; for idle moments."""
+        """Load more if less than half of a load is left, and sort what came out of order if it is much; for idle moments."""
+        if len(self._late) > max(LATE_MAX, len(self._live) // 8):
+            self._sorted, self._next, self._shown, self._late = sorted(self._live), 0, 0, []
         if self._through is not None and len(self._live) < self._max // 2:
             self._load(self._through + b"\0")
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minutebook.store.memory import MemoryRows
-from streams.window import Window
+from streams.window import LATE_MAX, Window
 
 
 def _rows(*keys: bytes) -> MemoryRows:
@@ -49,6 +49,26 @@ def test_a_row_written_before_the_loaded_ones_comes_first() -> None:
     window.put(b"1")
     window.put(b"55")
     assert _drained(window) == [b"1", b"5", b"55", b"6"]
+
+
+def test_coming_rows_are_named_once_in_order_up_to_the_bound() -> None:
+    window = Window(_rows(b"1", b"2", b"3", b"4"), "f", b"", None)
+    window.remove(b"2")
+    assert window.coming(b"4", 2) == [b"1"]
+    assert window.coming(b"4", 9) == [b"3"]
+    assert window.coming(b"4", 9) == []
+    assert window.coming(b"5", 9) == [b"4"]
+
+
+def test_rows_put_out_of_order_are_sorted_in_when_they_are_many() -> None:
+    window = Window(_rows(), "f", b"", None)
+    keys = [b"%04d" % number for number in range(2 * LATE_MAX)]
+    for key in reversed(keys):
+        window.put(key)
+    assert window.coming(b"9", 9) == keys[-1:]
+    window.load_ahead()
+    assert window.coming(b"9", len(keys)) == keys
+    assert _drained(window) == keys
 
 
 def test_a_removed_row_does_not_come() -> None:
