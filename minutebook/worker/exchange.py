@@ -15,7 +15,7 @@ from minutebook.domain.records import FullPulse, Granted, Inbox, Pulse, QueueOff
 from minutebook.worker.lease import BrokerTime
 from minutebook.worker.offers import Offers
 from minutebook.worker.outcomes import Verdict
-from minutebook.worker.run import Ended, Orders, Run, Stop, StopReason
+from minutebook.worker.run import Ended, Orders, Run, Stop, StopReason, runs_of
 from minutebook.worker.session import Session
 
 
@@ -134,7 +134,11 @@ class Exchange:
         """The mark moves when the record is read whole. What cannot start at once is handed back at once."""
         start_by = self._broker.local(record.start_by)
         is_open = not self.is_leaving and now < min(session.lease.ends_at, start_by)
-        fresh = [run for run in _runs(record, granted, session, start_by) if run.token > session.last_token]
+        fresh = [
+            run
+            for run in runs_of(record, granted, session.number, start_by)
+            if run.token > session.last_token
+        ]
         known = [run for run in fresh if run.task in self._profile.tasks]
         started = known[: max(0, self._offers.free)] if is_open else []
         returned = known[len(started) :] + [run for run in fresh if run.task not in self._profile.tasks]
@@ -194,39 +198,3 @@ def is_whole(record: Inbox) -> bool:
 
 def _stop(runs: list[Run], orders: Orders) -> None:
     orders.stops.extend(Stop(run.key, StopReason.LOST) for run in runs)
-
-
-def _runs(record: Inbox, granted: Granted, session: Session, start_by: float) -> list[Run]:
-    """The rows of a record. Token = frame offset x 65,536 + row."""
-    partition, number, base = record.partition, session.number, record.frame << 16
-    tenants, tasks, queues = granted.tenants, granted.tasks, granted.queues
-    return [
-        Run(
-            partition,
-            number,
-            base + row,
-            tenants[tenant],
-            execution,
-            attempt,
-            tasks[task],
-            queues[queue],
-            scheduled_at,
-            due_at,
-            timeout_ms,
-            payload,
-            start_by,
-        )
-        for row, tenant, execution, attempt, task, queue, scheduled_at, due_at, timeout_ms, payload in zip(
-            granted.rows,
-            granted.tenant,
-            granted.executions,
-            granted.attempts,
-            granted.task,
-            granted.queue,
-            granted.scheduled_at,
-            granted.due_at,
-            granted.timeout_ms,
-            granted.payloads,
-            strict=True,
-        )
-    ]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from minutebook.domain.records import Granted, Inbox
 from minutebook.worker.outcomes import Outcome
 
 
@@ -66,3 +67,39 @@ class Orders(NamedTuple):
 
     starts: list[Run]
     stops: list[Stop]
+
+
+def runs_of(record: Inbox, granted: Granted, number: int, start_by: float) -> list[Run]:
+    """The rows of a record for session `number`. Token = frame offset x 65,536 + row."""
+    partition, base = record.partition, record.frame << 16
+    tenants, tasks, queues = granted.tenants, granted.tasks, granted.queues
+    return [
+        Run(
+            partition,
+            number,
+            base + row,
+            tenants[tenant],
+            execution,
+            attempt,
+            tasks[task],
+            queues[queue],
+            scheduled_at,
+            due_at,
+            timeout_ms,
+            payload,
+            start_by,
+        )
+        for row, tenant, execution, attempt, task, queue, scheduled_at, due_at, timeout_ms, payload in zip(
+            granted.rows,
+            granted.tenant,
+            granted.executions,
+            granted.attempts,
+            granted.task,
+            granted.queue,
+            granted.scheduled_at,
+            granted.due_at,
+            granted.timeout_ms,
+            granted.payloads,
+            strict=True,
+        )
+    ]

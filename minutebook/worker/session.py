@@ -10,9 +10,10 @@ import math
 from collections import deque
 from typing import Final, TypeVar
 
-from minutebook.domain.records import Failed, FullPulse, HandedBack, Pulse, Report, Succeeded
+from minutebook.domain.records import FullPulse, Pulse, Report
+from minutebook.worker.ends import failed_of, handed_back_of, succeeded_of
 from minutebook.worker.lease import Lease
-from minutebook.worker.outcomes import Failure, Verdict
+from minutebook.worker.outcomes import Verdict
 from minutebook.worker.run import Ended, Run
 
 GAP_S: Final = 0.005
@@ -161,52 +162,11 @@ class Session:
             self._sequence,
             pulse,
             full,
-            _succeeded(succeeded) if succeeded else None,
-            [_failed(end) for end in failed],
-            _handed_back(handed_back) if handed_back else None,
+            succeeded_of(succeeded) if succeeded else None,
+            [failed_of(end) for end in failed],
+            handed_back_of(handed_back) if handed_back else None,
         )
 
 
 def _pop(waiting: deque[T], count_max: int) -> list[T]:
     return [waiting.popleft() for _ in range(min(len(waiting), count_max))]
-
-
-def _tenants(runs: list[Run]) -> tuple[list[str], list[int]]:
-    """Dictionary of the tenants, and its index for each run."""
-    numbers: dict[str, int] = {}
-    column = [numbers.setdefault(run.tenant, len(numbers)) for run in runs]
-    return list(numbers), column
-
-
-def _succeeded(ends: list[Ended]) -> Succeeded:
-    runs = [end.run for end in ends]
-    tenants, tenant = _tenants(runs)
-    return Succeeded(
-        tenants,
-        tenant,
-        [run.execution for run in runs],
-        [run.token for run in runs],
-        [end.start_delay_ms for end in ends],
-        [end.run_ms for end in ends],
-    )
-
-
-def _failed(end: Ended) -> Failed:
-    run, failure = end.run, end.outcome
-    assert isinstance(failure, Failure)
-    return Failed(
-        tenant=run.tenant,
-        execution=run.execution,
-        token=run.token,
-        error_type=failure.error_type,
-        message=failure.message,
-        is_permanent=failure.is_permanent,
-        retry_after_ms=failure.retry_after_ms,
-        start_delay_ms=end.start_delay_ms,
-        run_ms=end.run_ms,
-    )
-
-
-def _handed_back(runs: list[Run]) -> HandedBack:
-    tenants, tenant = _tenants(runs)
-    return HandedBack(tenants, tenant, [run.execution for run in runs], [run.token for run in runs])

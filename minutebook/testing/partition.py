@@ -1,0 +1,137 @@
+"""One partition in memory: the real decide, fold, frames and view, over a log in a list, with one worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from typing import Final
+
+from minutebook.clock import ManualClock
+from minutebook.domain import events as facts
+from minutebook.domain import keys
+from minutebook.domain.book import FAMILIES, Book
+from minutebook.domain.commands import Command
+from minutebook.domain.decide import decide
+from minutebook.domain.due import Due, due_granted_event, due_of, queued_event
+from minutebook.domain.events import Event
+from minutebook.domain.fold import fold
+from minutebook.domain.grants import granted_event
+from minutebook.domain.outputs import ToSession, outputs
+from minutebook.domain.records import Inbox, Report
+from minutebook.domain.results import Held, decide_report, lost
+from minutebook.domain.rows import rows_of
+from minutebook.domain.view import PartitionView
+from minutebook.domain.view_rows import FAMILIES as VIEW_FAMILIES
+from minutebook.domain.view_rows import CursorRow
+from minutebook.log.apply import move_cursor
+from minutebook.log.memory import MemoryEventLog
+from minutebook.log.reader import CLOCK_BOUND_MS, FrameReader
+from minutebook.schedule import TZDATA_VERSION
+from minutebook.store.memory import MemoryRows
+from minutebook.wire.frames import FORMAT_VERSION, Frame, encode_frame
+
+SESSION: Final = "test.0"
+_OWNER: Final = "test"
+
+
+class Partition:
+    """Its owner, told what to do step by step; every step is one frame, valid at once. `tasks` are those the worker knows."""
+
+    def __init__(self, clock: ManualClock, tasks: Set[str]) -> None:
+        self._clock = clock
+        self._tasks = tasks
+        self._log = MemoryEventLog(1, clock.now)
+        self._book = Book(MemoryRows(FAMILIES))
+        self._reader = FrameReader()
+        self._view_rows = MemoryRows(VIEW_FAMILIES)
+        self.view = PartitionView(self._view_rows, 0)
+        self._append([facts.LogOpened("test", 1, 0, CLOCK_BOUND_MS, FORMAT_VERSION)])
+        self._append([facts.OwnershipTaken(_OWNER, 1, 0, 0)])
+        self._append([facts.SessionStarted(SESSION, "test", sorted(tasks), 10_000, 3_000)])
+
+    def command(self, command: Command) -> list[Event]:
+        """Decide a command that the broker stamped now; what was said."""
+        events = decide(self._book, command, self._clock.now())
+        self._append(events)
+        return events
+
+    def next_at(self) -> int | None:
+        """When something comes due next, ms; None if nothing will."""
+        head = next((key for key, _ in self._book.index.scan(b"")), None)
+        return None if head is None else keys.index_parts(head)[0]
+
+    def grant(self) -> list[Inbox]:
+        """Everything that is due or queued and has a task that the worker knows goes to it; its inbox records."""
+        placed = [*self._grant_queued(), *self._grant_due()]
+        found = outputs(self._book, placed, 0, 1, self._clock.now())
+        return [output.record for output in found if isinstance(output, ToSession)]
+
+    def report(self, report: Report) -> None:
+        """The worker's report."""
+        for step in decide_report(self._book, report, self._clock.now(), {}):
+            self._append(step)
+
+    def lose(self) -> None:
+        """The worker is gone and comes back at once: everything that runs is lost."""
+        held = [Held(key, row.token, row) for key, row in self._book.running.scan(b"")]
+        self._append(lost("lease_over", held, self._clock.now()))
+
+    # -- what waits
+
+    def _grant_due(self) -> list[tuple[Event, int]]:
+        now = self._clock.now()
+        bound = keys.index_bound(now + 1)
+        found = [due_of(self._book, key, now) for key, _ in self._book.index.scan(b"") if key < bound]
+        events: list[Event] = [skipped for _, skipped in found if skipped is not None]
+        rows = [row for some, _ in found for row in some]
+        known: list[Due] = [row for row in rows if row.task in self._tasks]
+        unknown = [row for row in rows if row.task not in self._tasks]
+        if known:
+            events.append(due_granted_event(known, [SESSION] * len(known)))
+        if unknown:
+            events.append(queued_event(unknown))
+        return self._append(events)
+
+    def _grant_queued(self) -> list[tuple[Event, int]]:
+        rows = list(self._queued())
+        return self._append([granted_event(rows)]) if rows else []
+
+    def _queued(self) -> Iterator[tuple[str, str, int, str]]:
+        for key, _ in self._book.queued.scan(b""):
+            lane, name = keys.queued_parts(key)
+            execution = self._book.execution(keys.execution_row(lane.tenant, name))
+            if lane.task in self._tasks and execution is not None:
+                yield lane.tenant, name, execution.attempt, SESSION
+
+    # -- frames
+
+    def _append(self, events: list[Event]) -> list[tuple[Event, int]]:
+        """A frame of these events, folded into state and view; each event with the token of its first row."""
+        if not events:
+            return []
+        now, offset, rows = self._clock.now(), self._reader.position + 1, 0
+        placed: list[tuple[Event, int]] = []
+        for event in events:
+            placed.append((event, (offset << 16) + rows))
+            fold(self._book, *placed[-1], now)
+            rows += rows_of(event)
+        frame = Frame(
+            offset=offset,
+            head=self._reader.head,
+            owner=_OWNER,
+            epoch=self._book.cursor.epoch,
+            now=now,
+            rules=1,
+            tzdata=TZDATA_VERSION,
+            settings=b"",
+            inputs=[],
+            slices=[],
+            outputs_sent_through=offset - 1,
+            events=events,
+        )
+        self._reader.own(self._log.put(0, encode_frame(frame)), now)
+        move_cursor(self._book, self._reader, frame)
+        self._book.commit()
+        self.view.fold(events, now, offset)
+        self.view.advance(CursorRow(offset, self._reader.head, self._reader.head_before))
+        self._view_rows.write(self.view.drain(), [])
+        return placed

@@ -1,0 +1,279 @@
+"""A scheduler in memory for tests of an app: real decisions and folds, a clock that moves when told, real task calls."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from types import TracebackType
+from typing import Any, Final
+
+import msgspec
+
+from minutebook.clock import ManualClock
+from minutebook.domain import events as facts
+from minutebook.domain.commands import CancelJob, Command, DeclareQueue, RunJobNow, SubmitJob
+from minutebook.domain.records import Inbox, Report
+from minutebook.errors import MinutebookError
+from minutebook.testing.partition import SESSION, Partition
+from minutebook.worker.app import App, Task
+from minutebook.worker.duration import Duration, duration_ms
+from minutebook.worker.ends import failed_of, handed_back_of, succeeded_of
+from minutebook.worker.outcomes import Failure, Verdict
+from minutebook.worker.run import Ended, runs_of
+from minutebook.worker.runner import Runner
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_START: Final = datetime(2030, 1, 1, tzinfo=UTC)
+_SLOTS: Final = 32
+_CLOSE_S: Final = 1.0
+
+
+class RefusedError(MinutebookError):
+    """What a real scheduler would refuse too: `reason` is the code, `field` what is wrong, the text what to do."""
+
+    def __init__(self, reason: str, field: str, detail: str) -> None:
+        super().__init__(f"{field}: {detail}" if field else detail or reason)
+        self.reason = reason
+        self.field = field
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One try of an execution, as a history shows it. Instants are UTC; None = not yet."""
+
+    execution_id: str
+    number: int
+    status: str
+    due_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    error_type: str
+    message: str
+
+
+class InMemoryScheduler:
+    """Runs the jobs of one tenant on the tasks of `app`, in this process. Use as an async context manager.
+
+    Decisions, retries, schedules and histories are those of the real one; so is how tasks are called, their payloads,
+    contexts and outcomes. Time stands still but in `advance`. Queues that tasks name are declared.
+    """
+
+    def __init__(self, app: App, *, now: datetime = _START, tenant: str = "test") -> None:
+        self._app = app
+        self._tenant = tenant
+        self._clock = ManualClock(_ms(now))
+        self._partition = Partition(self._clock, app.tasks.keys())
+        self._ids = count(1)
+        self._ended: list[Ended] = []
+        self._crashes = 0
+        self._runner: Runner | None = None
+        for queue in set(app.queues) - {"default"}:
+            self._decide(DeclareQueue(name=queue, command_id=self._command_id(), issued_at=self._clock.now()))
+
+    async def __aenter__(self) -> InMemoryScheduler:
+        self._more = asyncio.Event()
+        self._runner = Runner(self._app.tasks, _SLOTS, self._clock, self._take_ends)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._runner is not None
+        await self._runner.abort(_CLOSE_S)
+        self._runner.close()
+        self._runner = None
+
+    @property
+    def now(self) -> datetime:
+        """What time it is here, UTC."""
+        return _instant(self._clock.now())
+
+    # -- commands
+
+    def submit(
+        self,
+        task: str | Task[Any, Any],
+        payload: Any = None,
+        *,
+        id: str | None = None,
+        queue: str | None = None,
+        run_at: datetime | None = None,
+        delay: Duration | None = None,
+        cron: str | None = None,
+        zone: str = "UTC",
+        timeout: Duration = "5m",
+    ) -> str:
+        """Create a job and answer its id. `payload` is anything that JSON can say; without an instant it is due now.
+
+        Raises RefusedError where the real scheduler refuses.
+        """
+        known = task if isinstance(task, Task) else self._app.tasks.get(task)
+        command_id = self._command_id()
+        job_id = id or command_id
+        self._decide(
+            SubmitJob(
+                tenant=self._tenant,
+                job_id=job_id,
+                command_id=command_id,
+                issued_at=self._clock.now(),
+                task=task.name if isinstance(task, Task) else task,
+                payload=_json(payload),
+                queue=queue or (known.queue if known is not None else None) or "default",
+                run_at=None if run_at is None else _ms(run_at),
+                delay_ms=None if delay is None else duration_ms(delay),
+                cron=cron,
+                zone=zone,
+                timeout_ms=duration_ms(timeout),
+            )
+        )
+        return job_id
+
+    def cancel(self, job_id: str) -> None:
+        """Cancel a job. Raises RefusedError for one that is not there or closed."""
+        self._decide(
+            CancelJob(
+                tenant=self._tenant,
+                job_id=job_id,
+                command_id=self._command_id(),
+                issued_at=self._clock.now(),
+            )
+        )
+
+    def run_now(self, job_id: str) -> None:
+        """One execution at once, beside the schedule. Raises RefusedError for a job that is not there or closed."""
+        self._decide(
+            RunJobNow(
+                tenant=self._tenant,
+                job_id=job_id,
+                command_id=self._command_id(),
+                issued_at=self._clock.now(),
+            )
+        )
+
+    # -- time
+
+    async def advance(self, by: Duration = 0, **parts: float) -> int:
+        """Let time pass: a duration (`"90s"`, seconds, a timedelta) or parts (`hours=3`). Answers how many attempts ran.
+
+        Everything that comes due runs at its instant, one instant after the other, retries too.
+        """
+        until = self._clock.now() + duration_ms(by) + duration_ms(timedelta(**parts))
+        ran = await self._run_due()
+        while (at := self._partition.next_at()) is not None and at <= until:
+            self._clock.advance(max(0, at - self._clock.now()))
+            ran += await self._run_due()
+        self._clock.advance(until - self._clock.now())
+        return ran
+
+    def crash_after_next(self, attempts: int = 1) -> None:
+        """The worker of the next `attempts` attempts dies after the task and before the report.
+
+        They are lost and tried again at once: what a task did must bear to be done twice.
+        """
+        self._crashes += attempts
+
+    # -- answers
+
+    def status(self, job_id: str) -> str:
+        """Status of a job: active, completed, dead or cancelled. Raises KeyError for one that is not there."""
+        found = self._partition.view.job(self._tenant, job_id)
+        if found is None:
+            raise KeyError(job_id)
+        return found[1].status
+
+    def history(self, job_id: str) -> list[Attempt]:
+        """Attempts of a job by instant and number; executions that are not due yet have none."""
+        return [
+            Attempt(
+                execution,
+                one.number,
+                one.status,
+                _instant(one.due_at),
+                None if one.started_at < 0 else _instant(one.started_at),
+                None if one.ended_at < 0 else _instant(one.ended_at),
+                one.error_type,
+                one.message,
+            )
+            for _, execution, row in self._partition.view.executions(self._tenant, job_id)
+            if row.skip is None
+            for one in (*row.earlier, row.last)
+        ]
+
+    # -- inside
+
+    def _command_id(self) -> str:
+        return f"test-{next(self._ids)}"
+
+    def _decide(self, command: Command) -> None:
+        for event in self._partition.command(command):
+            if isinstance(event, facts.CommandRejected):
+                raise RefusedError(event.reason, event.field, event.detail)
+
+    async def _run_due(self) -> int:
+        ran = 0
+        while records := self._partition.grant():
+            ran += await self._run(records)
+        return ran
+
+    async def _run(self, records: Sequence[Inbox]) -> int:
+        runs = [
+            run
+            for record in records
+            if record.granted is not None
+            for run in runs_of(record, record.granted, 0, math.inf)
+        ]
+        if self._runner is None:
+            raise RuntimeError("open the scheduler first: `async with InMemoryScheduler(app) as scheduler:`")
+        self._ended = []
+        self._runner.start(runs)
+        while sum(end.frees_slot for end in self._ended) < len(runs):
+            self._more.clear()
+            await self._more.wait()
+        self._settle(self._ended)
+        return len(runs)
+
+    def _take_ends(self, ends: list[Ended]) -> None:
+        self._ended += ends
+        self._more.set()
+
+    def _settle(self, ends: list[Ended]) -> None:
+        """Report what ended, of each attempt the first end; what is not reported belongs to a worker that died."""
+        first: dict[int, Ended] = {}
+        for end in ends:
+            first.setdefault(end.run.token, end)
+        told = list(first.values())[self._crashes :]
+        is_dead = self._crashes > 0
+        self._crashes = max(0, self._crashes - len(first))
+        self._partition.report(_report(told))
+        if is_dead:
+            self._partition.lose()
+
+
+def _report(ends: Sequence[Ended]) -> Report:
+    succeeded = [end for end in ends if end.outcome is Verdict.SUCCEEDED]
+    handed_back = [end.run for end in ends if end.outcome is Verdict.HANDED_BACK]
+    return Report(
+        SESSION,
+        1,
+        succeeded=succeeded_of(succeeded) if succeeded else None,
+        failed=[failed_of(end) for end in ends if isinstance(end.outcome, Failure)],
+        handed_back=handed_back_of(handed_back) if handed_back else None,
+    )
+
+
+def _json(payload: Any) -> bytes:
+    if hasattr(payload, "model_dump_json"):
+        return bytes(payload.model_dump_json().encode())
+    return msgspec.json.encode(payload)
+
+
+def _ms(at: datetime) -> int:
+    if at.tzinfo is None:
+        raise ValueError("give an instant with its zone, such as datetime(2030, 1, 1, tzinfo=UTC)")
+    return (at - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _instant(ms: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=ms)

@@ -1,0 +1,51 @@
+"""Ends of attempts as a report says them."""
+
+from __future__ import annotations
+
+from minutebook.domain.records import Failed, HandedBack, Succeeded
+from minutebook.worker.outcomes import Failure
+from minutebook.worker.run import Ended, Run
+
+
+def _tenants(runs: list[Run]) -> tuple[list[str], list[int]]:
+    """Dictionary of the tenants, and its index for each run."""
+    numbers: dict[str, int] = {}
+    column = [numbers.setdefault(run.tenant, len(numbers)) for run in runs]
+    return list(numbers), column
+
+
+def succeeded_of(ends: list[Ended]) -> Succeeded:
+    """Good ends as columns."""
+    runs = [end.run for end in ends]
+    tenants, tenant = _tenants(runs)
+    return Succeeded(
+        tenants,
+        tenant,
+        [run.execution for run in runs],
+        [run.token for run in runs],
+        [end.start_delay_ms for end in ends],
+        [end.run_ms for end in ends],
+    )
+
+
+def failed_of(end: Ended) -> Failed:
+    """A failed attempt."""
+    run, failure = end.run, end.outcome
+    assert isinstance(failure, Failure)
+    return Failed(
+        tenant=run.tenant,
+        execution=run.execution,
+        token=run.token,
+        error_type=failure.error_type,
+        message=failure.message,
+        is_permanent=failure.is_permanent,
+        retry_after_ms=failure.retry_after_ms,
+        start_delay_ms=end.start_delay_ms,
+        run_ms=end.run_ms,
+    )
+
+
+def handed_back_of(runs: list[Run]) -> HandedBack:
+    """Grants given back, as columns."""
+    tenants, tenant = _tenants(runs)
+    return HandedBack(tenants, tenant, [run.execution for run in runs], [run.token for run in runs])

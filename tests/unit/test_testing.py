@@ -1,0 +1,218 @@
+"""What users test their tasks with: it decides as the servers do, and says what they would refuse."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from minutebook import App, Context, Fail, Retry
+from minutebook.testing import InMemoryScheduler, RefusedError, TaskEnv
+
+START = datetime(2030, 3, 30, 12, tzinfo=UTC)
+
+
+class Order(msgspec.Struct):
+    """A payload with a type."""
+
+    number: int
+
+
+@pytest.fixture
+def app() -> App:
+    return App()
+
+
+async def test_a_job_runs_at_its_instant_and_not_before(app: App) -> None:
+    seen: list[tuple[str, datetime]] = []
+
+    @app.task("once")
+    async def once(payload: str, ctx: Context) -> None:
+        seen.append((payload, scheduler.now))
+
+    async with InMemoryScheduler(app, now=START) as scheduler:
+        job = scheduler.submit(once, "hello", run_at=START + timedelta(hours=2))
+        assert await scheduler.advance(hours=1, minutes=59) == 0
+        assert (scheduler.status(job), scheduler.history(job)) == ("active", [])
+        assert await scheduler.advance(minutes=1) == 1
+        assert seen == [("hello", START + timedelta(hours=2))]
+        assert scheduler.status(job) == "completed"
+        assert scheduler.now == START + timedelta(hours=2)
+
+
+async def test_a_schedule_follows_the_clocks_of_its_zone(app: App) -> None:
+    @app.task("tick")
+    async def tick(payload: object) -> None:
+        return None
+
+    async with InMemoryScheduler(app, now=START) as scheduler:
+        job = scheduler.submit(tick, cron="0 7 * * *", zone="Europe/Berlin")
+        await scheduler.advance(days=3)
+        due = [one.due_at.hour for one in scheduler.history(job)]
+    assert due == [5, 5, 5], "summer time began that night"
+
+
+async def test_a_failing_task_is_tried_five_times_and_then_dead(app: App) -> None:
+    @app.task("bad")
+    async def bad(payload: object) -> None:
+        raise LookupError("gone")
+
+    async with InMemoryScheduler(app) as scheduler:
+        job = scheduler.submit("bad")
+        assert await scheduler.advance("1h") == 5
+        history = scheduler.history(job)
+        assert [one.number for one in history] == [1, 2, 3, 4, 5]
+        assert {(one.status, one.error_type, one.message) for one in history} == {
+            ("failed", "LookupError", "gone")
+        }
+        assert scheduler.status(job) == "dead"
+
+
+async def test_values_decide_about_the_next_attempt(app: App) -> None:
+    @app.task("moody")
+    def moody(payload: int, ctx: Context) -> Retry | Fail | None:
+        if payload == 0:
+            return Fail("never")
+        return Retry(after="10m") if ctx.attempt == 1 else None
+
+    async with InMemoryScheduler(app) as scheduler:
+        never, later = scheduler.submit(moody, 0), scheduler.submit(moody, 1)
+        assert await scheduler.advance(minutes=9) == 2
+        assert scheduler.status(never) == "dead"
+        assert await scheduler.advance(minutes=1) == 1
+        assert [one.status for one in scheduler.history(later)] == ["failed", "succeeded"]
+
+
+async def test_a_crash_between_effect_and_report_repeats_the_attempt(app: App) -> None:
+    effects: list[int] = []
+
+    @app.task("charge")
+    async def charge(payload: object, ctx: Context) -> None:
+        effects.append(ctx.attempt)
+
+    async with InMemoryScheduler(app) as scheduler:
+        job = scheduler.submit(charge)
+        scheduler.crash_after_next(2)
+        assert await scheduler.advance() == 3
+        assert effects == [1, 2, 3]
+        assert [one.status for one in scheduler.history(job)] == ["lost", "lost", "succeeded"]
+
+
+async def test_of_several_attempts_only_the_asked_number_crashes(app: App) -> None:
+    @app.task("t")
+    async def task(payload: object) -> None:
+        return None
+
+    async with InMemoryScheduler(app) as scheduler:
+        jobs = [scheduler.submit(task) for _ in range(3)]
+        scheduler.crash_after_next()
+        assert await scheduler.advance() == 4
+        attempts = sorted(len(scheduler.history(job)) for job in jobs)
+        assert attempts == [1, 1, 2]
+
+
+async def test_a_payload_that_does_not_fit_is_dead_at_once(app: App) -> None:
+    @app.task("order")
+    async def order(payload: Order) -> None:
+        raise AssertionError("called")
+
+    async with InMemoryScheduler(app) as scheduler:
+        job = scheduler.submit(order, {"number": "seven"})
+        assert await scheduler.advance() == 1
+        assert [one.error_type for one in scheduler.history(job)] == ["PayloadError"]
+        assert scheduler.status(job) == "dead"
+
+
+async def test_a_function_that_overruns_its_timeout_has_failed_once(app: App) -> None:
+    release = threading.Event()
+
+    @app.task("slow", timeout="50ms")
+    def slow(payload: object, ctx: Context) -> None:
+        release.wait(0.2)
+
+    async with InMemoryScheduler(app) as scheduler:
+        job = scheduler.submit(slow)
+        assert await scheduler.advance() == 1
+        assert [(one.status, one.error_type) for one in scheduler.history(job)] == [
+            ("failed", "Timeout"),
+            ("scheduled", ""),
+        ]
+
+
+async def test_cancel_and_run_now(app: App) -> None:
+    @app.task("t")
+    async def task(payload: object) -> None:
+        return None
+
+    async with InMemoryScheduler(app) as scheduler:
+        job = scheduler.submit(task, delay="1h")
+        scheduler.run_now(job)
+        assert await scheduler.advance() == 1
+        scheduler.cancel(job)
+        assert await scheduler.advance(days=1) == 0
+        assert scheduler.status(job) == "cancelled"
+        with pytest.raises(RefusedError) as refused:
+            scheduler.run_now(job)
+        assert refused.value.reason == "job_closed"
+
+
+async def test_a_task_that_nobody_knows_stays_queued(app: App) -> None:
+    async with InMemoryScheduler(app) as scheduler:
+        job = scheduler.submit("unknown")
+        assert await scheduler.advance(days=1) == 0
+        assert [one.status for one in scheduler.history(job)] == ["queued"]
+
+
+async def test_queues_of_tasks_are_declared_and_others_refused(app: App) -> None:
+    @app.task("resize", queue="images")
+    async def resize(payload: object) -> None:
+        return None
+
+    async with InMemoryScheduler(app) as scheduler:
+        scheduler.submit(resize)
+        assert await scheduler.advance() == 1
+        with pytest.raises(RefusedError) as refused:
+            scheduler.submit(resize, queue="nowhere")
+        assert (refused.value.reason, refused.value.field) == ("unknown_queue", "queue")
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [({"cron": "61 * * * *"}, "cron"), ({"zone": "Mars/Base", "cron": "* * * * *"}, "zone")],
+)
+async def test_what_the_servers_refuse_is_refused_here(app: App, fields: dict[str, str], field: str) -> None:
+    async with InMemoryScheduler(app) as scheduler:
+        with pytest.raises(RefusedError) as refused:
+            scheduler.submit("t", **fields)  # type: ignore[arg-type]  # fields of the create body
+        assert refused.value.field == field
+        with pytest.raises(KeyError):
+            scheduler.status("test-1")
+
+
+def test_an_instant_without_a_zone_is_refused(app: App) -> None:
+    with pytest.raises(ValueError, match="with its zone"):
+        InMemoryScheduler(app).submit("t", run_at=datetime(2030, 1, 1))
+
+
+async def test_it_says_that_it_must_be_opened(app: App) -> None:
+    @app.task("t")
+    async def task(payload: object) -> None:
+        return None
+
+    scheduler = InMemoryScheduler(app)
+    scheduler.submit(task)
+    with pytest.raises(RuntimeError, match="async with"):
+        await scheduler.advance()
+
+
+def test_a_context_for_one_function() -> None:
+    env = TaskEnv(attempt=3, job_id="j", due_at=START, timeout=timedelta(minutes=1))
+    ctx = env.context
+    assert (ctx.attempt, ctx.job_id, ctx.due_at) == (3, "j", START)
+    assert ctx.deadline == START + timedelta(minutes=1)
+    assert (ctx.cancel_requested, ctx.draining) == (False, False)
+    env.cancel()
+    env.drain()
+    assert (ctx.cancel_requested, ctx.draining) == (True, True)
