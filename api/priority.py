@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -15,4 +16,6 @@ def step_back(niceness: int) -> None:
     os.nice(niceness)
     group = Path("/proc/self/autogroup")
     if os.getsid(0) == os.getpid() and group.exists():
-        group.write_text(str(niceness))
+        # A courtesy: it may be refused where /proc is read-only, or another process asked a moment ago.
+        with contextlib.suppress(OSError):
+            group.write_text(str(niceness))

@@ -140,6 +140,8 @@ class Cycle:
     def _hear_one(self, record: RawRecord) -> None:
         try:
             report = _decode(topics.REPORTS, record.value)
+            if not isinstance(report, Report) or report.failed or report.handed_back is not None:
+                self.sessions.urgent = record.offset
             if isinstance(report, Report):
                 self._reports_read[record.offset] = report
                 self.reports.hear_ahead(record.offset, report, record.stamp)
@@ -154,6 +156,8 @@ class Cycle:
             self.can_grant
             and oldest is not None
             and now - oldest < RESULTS_WAIT_MS
+            and feed.waiting[0].offset > self.sessions.urgent
+            and feed.has_room()
             and len(feed.waiting) < RESULTS_WAITING_MAX
             and (self.is_in_burst(now) or self.granting.has_grantable(now))
         )

@@ -8,11 +8,14 @@ from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.fold import fold
 from minutebook.domain.rows import rows_of
+from minutebook.errors import BrokenFrameError
 from minutebook.log.port import RawRecord
 from minutebook.wire.frames import FRAME_BYTES_MAX, FRAME_ROWS_MAX, Slice
 
 _ROW_BYTES: Final = 64
 _EVENT_BYTES: Final = 200
+_ROWS_OF_SINGLE: Final = 1_024
+"""Events of a single row that may follow: sessions that start and end, refusals."""
 _ROWS_KEPT_FREE: Final = 32_768
 """Rows that one input and the grants at the end of a cycle may still add."""
 
@@ -52,11 +55,19 @@ class Draft:
         token = self._base + self.rows
         fold(self._book, event, token, self.now)
         rows = rows_of(event)
+        if self.rows + rows > FRAME_ROWS_MAX:
+            raise BrokenFrameError(f"a frame of {self.rows + rows} rows: its tokens would not be its own")
         self.events.append(event)
         self.placed.append((event, token))
         self.rows += rows
         self.bytes += _EVENT_BYTES + rows * _ROW_BYTES
         return token
+
+    def room(self) -> int:
+        """Rows that may still be added: tokens of a frame must not reach into the next one's."""
+        return (
+            0 if self.bytes >= 2 * FRAME_BYTES_MAX else max(0, FRAME_ROWS_MAX - self.rows - _ROWS_OF_SINGLE)
+        )
 
     def weigh(self, since: int, input_bytes: int) -> None:
         """An input of that size was decided since there were `since` bytes: its events may repeat all of it."""

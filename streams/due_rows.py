@@ -41,6 +41,8 @@ class DueRows:
         """What rows stand for that are not due yet, until something is written about them."""
         self.held = DueSet()
         self.poisoned: set[tuple[str, int]] = set()
+        self._stuck: bytes | None = None
+        """The first row that could not be decided: it is passed over, and tried again after a restart."""
 
     def next_due_at(self) -> int | None:
         """Instant of the next row of the time index; None if there is none."""
@@ -56,7 +58,7 @@ class DueRows:
         bound = keys.index_bound(draft.now + 1)
         until = self._monotonic() + DUE_MS / 1000
         index, rows, read = self._index, list[Due](), 0
-        while read < DUE_ROWS_MAX and (key := index.head()) is not None and key < bound:
+        while max(read, len(rows)) < DUE_ROWS_MAX and (key := index.head()) is not None and key < bound:
             index.pop()
             read += 1
             taken.due.append(key)
@@ -65,7 +67,7 @@ class DueRows:
                 self.held.put(taken.due.pop(), found[0], draft.now)
             else:
                 rows += found
-            if read >= DUE_ROWS and self._monotonic() > until:
+            if max(read, len(rows)) >= DUE_ROWS and self._monotonic() > until:
                 break
         if rows:
             draft.add(queued_event(rows))
@@ -92,6 +94,7 @@ class DueRows:
 
     def _one_due(self, draft: Draft, key: bytes) -> list[Due]:
         if self.poisoned and _place(key) in self.poisoned:
+            self._stuck = min(self._stuck or key, key)
             return []
         ahead = self._ahead.pop(key, None)
         if ahead is not None and is_still_so(ahead, draft.now):
@@ -108,7 +111,7 @@ class DueRows:
     def queue_overdue(self, draft: Draft, taken: Taken) -> None:
         """Record as queued what nobody takes soon enough."""
         rows: list[Due] = []
-        for held in self.held.take_overdue(draft.now, DUE_ROWS_MAX):
+        for held in self.held.take_overdue(draft.now, min(DUE_ROWS_MAX, draft.room())):
             taken.due.append(held.key)
             if self.is_in_index(held.key):
                 rows.append(held.due)
@@ -121,7 +124,7 @@ class DueRows:
     def _through(self, draft: Draft) -> bytes:
         """A key of the time index before which nothing is left that is due and not on record."""
         now = keys.index_bound(draft.now)
-        first = min(self.held.first_key() or now, self._index.head() or now, now)
+        first = min(self._stuck or now, self.held.first_key() or now, self._index.head() or now, now)
         return keys.index_bound(keys.index_parts(first)[0])
 
     def put_back(self, taken: list[bytes]) -> None:

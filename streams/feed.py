@@ -64,7 +64,7 @@ class Feed:
         self._seen = max(self._seen, record.offset)
         if record.offset < self._expected:
             return
-        if self._fill is None and record.offset == self._expected and self._has_room():
+        if self._fill is None and record.offset == self._expected and self.has_room():
             self._accept(record)
             return
         if len(self._aside) < ASIDE_MAX:
@@ -82,7 +82,7 @@ class Feed:
         """The next record; only while `waiting` is not empty."""
         record = self.waiting.popleft()
         self._bytes -= len(record.value or b"")
-        if self._has_room():
+        if self.has_room():
             self._room.set()
         return record
 
@@ -101,14 +101,15 @@ class Feed:
             self._fill.cancel()
             await asyncio.gather(self._fill, return_exceptions=True)
 
-    def _has_room(self) -> bool:
+    def has_room(self) -> bool:
+        """Whether more records are taken in."""
         return len(self.waiting) < WAITING_MAX and self._bytes < WAITING_BYTES_MAX
 
     def _accept(self, record: RawRecord) -> None:
         self.waiting.append(record)
         self._bytes += len(record.value or b"")
         self._expected = record.offset + 1
-        if not self._has_room():
+        if not self.has_room():
             self._room.clear()
         self._wake()
 

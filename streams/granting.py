@@ -51,9 +51,9 @@ class Granting:
     def grant(self, draft: Draft, taken: Taken) -> None:
         """Record everything that can be granted now."""
         takers = Takers(self._sessions, draft.now)
-        if not takers:
+        if not takers or not draft.room():
             return
-        made = _Made()
+        made, rows_max = _Made(), min(GRANT_ROWS_MAX, draft.room())
         for queue, sources in self._sources().items():
             plan = Plan(queue, sources, takers, self._last_tenant[queue])
             for source, session in plan.grants():
@@ -61,7 +61,7 @@ class Granting:
                     self._grant_due(source, session, draft.now, taken, made)
                 else:
                     self._grant_queued(source, session, taken, made)
-                if made.rows >= GRANT_ROWS_MAX or made.payload_bytes > GRANT_PAYLOAD_BYTES_MAX:
+                if made.rows >= rows_max or made.payload_bytes > GRANT_PAYLOAD_BYTES_MAX:
                     break
             self._last_tenant[queue] = plan.last_tenant
         if made.rows >= BURST_ROWS and self.has_waiting():

@@ -428,22 +428,24 @@ class Owner:
     def _linger_s(self) -> float:
         """How long to let more inputs gather: a frame costs the same for one result as for hundreds.
 
-        Nothing lingers on the way of what is due: only commands alone, and offers while more waits than was granted.
+        Nothing lingers on the way of what is due: only commands alone, and in a burst offers and results.
         """
-        if self._core.granting.has_waiting():
-            return max(0.0, self._framed_at + BURST_GAP_S - self._process.clock.monotonic())
+        if self._core.is_in_burst(self._now()):
+            gap_s = self._framed_at + BURST_GAP_S - self._process.clock.monotonic()
+            return max(0.0, min(gap_s, self._due_in_s()))
         return 0.0 if self.feeds[topics.REPORTS].waiting else COMMANDS_LINGER_S
+
+    def _due_in_s(self) -> float:
+        due_at = self._core.due.next_due_at()
+        return IDLE_MAX_S if due_at is None else (due_at - self._clock()) / 1000
 
     def _idle_s(self) -> float:
         now = self._clock()
-        due_at = self._core.due.next_due_at()
         deadline = self._core.sessions.next_deadline()
-        delays = [IDLE_MAX_S]
+        delays = [IDLE_MAX_S, self._due_in_s()]
         held_until = self._core.due.held.next_at()
         if held_until is not None:
             delays.append((held_until - now) / 1000)
-        if due_at is not None:
-            delays.append((due_at - now) / 1000)
         if deadline is not None and self._core.reports.tick_sent_at is None:
             delays.append((deadline + TICK_SLACK_MS - now) / 1000)
         if self._core.can_grant and self._core.granting.has_grantable(self._now()):

@@ -47,6 +47,7 @@ class Reports:
         session = self._sessions.get(report.session)
         if session is None:
             if report.full is None or self._sessions.is_over(report.session):
+                self._sessions.heard[offset] = False
                 return
             session = self._sessions.open(report.session)
         is_new = hear(session, report, stamp)
@@ -95,11 +96,11 @@ class Reports:
             late = [token for token in session.running if token > session.last_token]
             self._add(draft, returned("handed_back", self._sessions.held(session, late), draft.now))
         if report.full is not None:
-            last_token = session.last_token if report.pulse is None else report.pulse.last_token
-            self._held(session, report.full.held, last_token, draft)
+            self._held(session, report, report.full.held, draft)
 
-    def _held(self, session: Session, held: list[int], last_token: int, draft: Draft) -> None:
-        missing = compare_held(session, held, last_token)
+    def _held(self, session: Session, report: Report, held: list[int], draft: Draft) -> None:
+        last_token = -1 if report.pulse is None else report.pulse.last_token
+        missing = compare_held(session, held, last_token, report.sequence)
         self._add(draft, lost("not_held", self._sessions.held(session, missing.lost), draft.now))
         self.withdraw(session, missing.never_taken, draft)
         for token in held:
@@ -140,6 +141,7 @@ class Reports:
         if self._book.sessions.get(session.name.encode()) is not None:
             draft.add(facts.SessionEnded(session.name, cause))
             self._over.add(session.name)
+        session.is_void = True
         self._ended.append(session)
 
     def _add(self, draft: Draft, events: list[Event]) -> None:

@@ -44,6 +44,7 @@ class Session:
         self.sent_at: dict[int, int] = {}
         self.listed: set[int] = set()
         self.missing: dict[int, int] = {}
+        self.compared = -1
         self.withdraw_ms = WITHDRAW_MS
         self.withdrawn: set[bytes] = set()
         self.planned = 0
@@ -140,8 +141,11 @@ def hear(session: Session, report: Report, stamp: int) -> bool:
 
 
 def acknowledge(session: Session, report: Report) -> None:
-    """Results and hand-backs in a report say that those grants arrived."""
+    """Results, hand-backs and the held list in a report say that those grants arrived."""
     pop = session.unacknowledged.pop
+    for token in () if report.full is None else report.full.held:
+        if pop(token, 0) is None:
+            session.listed.add(token)
     for part in (report.succeeded, report.handed_back):
         for token in () if part is None else part.tokens:
             pop(token, None)
@@ -149,11 +153,16 @@ def acknowledge(session: Session, report: Report) -> None:
         pop(failed.token, None)
 
 
-def compare_held(session: Session, held: list[int], last_token: int) -> Missing:
+def compare_held(session: Session, held: list[int], last_token: int, sequence: int) -> Missing:
     """A full pulse lists every token it holds; only tokens at or below its last one seen can be missing.
+
+    The same pulse again, after a void frame, says nothing new.
 
     Missing in two full pulses running = gone: lost if it was ever listed, else never taken.
     """
+    if sequence <= session.compared:
+        return Missing([], [])
+    session.compared = sequence
     listed = set(held)
     for token in held:
         if session.unacknowledged.pop(token, 0) is None:

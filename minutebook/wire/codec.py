@@ -146,7 +146,7 @@ def decode(data: bytes | None) -> Record:
             if datum[field] is not None:
                 datum[field] = kind(**datum[field])
         record: Record = msgspec.convert(datum, _PLAIN[name])
-    except (msgspec.ValidationError, KeyError) as error:
+    except (msgspec.ValidationError, KeyError, TypeError) as error:
         raise DecodeError(f"{name} does not belong here: {error}") from error
     return record
 

@@ -18,6 +18,16 @@ print(os.nice(0) - before[0], before[1], of_session())
 """
 
 
+def test_what_is_refused_is_no_fault() -> None:
+    refused = _SAY.replace(
+        "before =", "def refuse(*_): raise OSError\npathlib.Path.write_text = refuse\nbefore ="
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", refused], start_new_session=True, capture_output=True, text=True, timeout=30
+    )
+    assert said.stdout.split()[0] == "7", said.stderr
+
+
 @pytest.mark.parametrize("leads", [True, False])
 def test_it_lowers_its_own_session_and_no_other(leads: bool) -> None:
     said = subprocess.run(

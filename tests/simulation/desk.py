@@ -11,7 +11,7 @@ from minutebook.domain.book import FAMILIES, Book
 from minutebook.domain.commands import CancelJob, SubmitJob
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import ToSession, outputs
-from minutebook.domain.records import FullPulse, Granted, Pulse, QueueOffer, Report, Succeeded
+from minutebook.domain.records import FullPulse, Granted, HandedBack, Pulse, QueueOffer, Report, Succeeded
 from minutebook.log.apply import move_cursor
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader
@@ -42,6 +42,9 @@ class Inputs:
 
     def put_back(self, records: list[RawRecord]) -> None:
         self.waiting.extendleft(reversed(records))
+
+    def has_room(self) -> bool:
+        return True
 
     def oldest_stamp(self) -> int | None:
         return self.waiting[0].stamp if self.waiting else None
@@ -152,15 +155,22 @@ class Hand:
         self._sequence = 0
 
     def pulse(
-        self, offer: int, *, held: Sequence[int] | None = None, succeeded: Succeeded | None = None
+        self,
+        offer: int,
+        *,
+        held: Sequence[int] | None = None,
+        succeeded: Succeeded | None = None,
+        handed_back: Sequence[tuple[str, int]] = (),
     ) -> None:
-        """Offer slots; `held` makes it a full pulse, `succeeded` brings results."""
+        """Offer slots; `held` makes it a full pulse, `succeeded` brings results, `handed_back` grants."""
         self._sequence += 1
         full = None
         if held is not None:
             full = FullPulse(self.name, "1", [TASK], [QueueOffer("default")], 10_000, 3_000, list(held))
         pulse = Pulse(offer, self.last_token)
-        self._desk.report(Report(self.name, self._sequence, pulse, full, succeeded))
+        names, tokens = [name for name, _ in handed_back], [token for _, token in handed_back]
+        back = HandedBack(["acme"], [0] * len(names), names, tokens) if names else None
+        self._desk.report(Report(self.name, self._sequence, pulse, full, succeeded, handed_back=back))
 
     def take(self) -> list[tuple[str, int]]:
         """(execution, token) of each grant to it in the last frame; it has seen them now."""

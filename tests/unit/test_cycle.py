@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from minutebook.domain import events as facts
+from minutebook.domain import keys
+from minutebook.errors import BrokenFrameError
 from minutebook.wire import topics
+from minutebook.wire.frames import FRAME_ROWS_MAX
 from streams.cycle import RESULTS_WAIT_MS
+from streams.draft import Draft, Redo
+from streams.due_rows import DUE_ROWS_MAX
 from streams.due_set import HOLD_MS, MOVING_MS
 from streams.granting import BURST_MS, BURST_ROWS
 from tests.simulation.desk import T0, Desk, Hand, results, rows
@@ -161,6 +166,48 @@ def test_what_is_counted_as_queued_includes_what_waits(desk: Desk, hand: Hand) -
     assert sum(desk.core.granting.queued_for(session)) == 3
 
 
+def test_a_row_that_cannot_be_decided_is_passed_over_and_tried_again_after_a_restart(
+    desk: Desk, hand: Hand
+) -> None:
+    desk.submit("bad", "good", after_ms=1_000)
+    desk.cycle()
+    spec = keys.spec_row(keys.job_row("acme", "bad"), 1)
+    kept = desk.book.specs.get(spec)
+    assert kept is not None
+    desk.book.specs.delete(spec)
+    desk.book.commit()
+    with pytest.raises(Redo):
+        desk.cycle(1_000)
+    assert rows(desk.cycle(), QUEUED) == [f"good:{T0 + 1_000}"]
+    desk.submit("later")
+    assert rows(desk.cycle(500), QUEUED) == []
+    assert rows(desk.cycle(1), QUEUED) == [f"later:{T0 + 1_000}"]
+    desk.book.specs.put(spec, kept)
+    desk.book.commit()
+    desk.open()
+    assert rows(desk.cycle(1), QUEUED) == [f"bad:{T0 + 1_000}"]
+
+
+def test_schedules_that_fell_far_behind_do_not_make_a_frame_too_large(desk: Desk) -> None:
+    ids = jobs(100)
+    desk.submit(*ids, cron="* * * * *")
+    desk.cycle()
+    desk.now += 3 * 3_600_000
+    found: list[int] = []
+    while events := desk.cycle():
+        found.append(len(rows(events, QUEUED)))
+    assert sum(found) == 100 * len(ids)
+    assert max(found) < DUE_ROWS_MAX + 100
+
+
+def test_a_frame_has_no_more_rows_than_tokens(desk: Desk) -> None:
+    draft = Draft(desk.book, 5, desk.now)
+    draft.rows = FRAME_ROWS_MAX
+    assert draft.room() == 0
+    with pytest.raises(BrokenFrameError, match="rows"):
+        draft.add(facts.OutputRefused(1, "Inbox", "too large"))
+
+
 # -- reading ahead
 
 
@@ -256,6 +303,51 @@ def test_results_that_wait_do_not_make_a_session_look_silent(desk: Desk, hand: H
     desk.burst.until = desk.now + RESULTS_WAIT_MS
     desk.cycle(10)
     assert not set(session.unacknowledged) & {token for _, token in done}
+
+
+def test_long_runs_listed_as_held_do_not_make_a_session_look_silent(desk: Desk, hand: Hand) -> None:
+    done = burst(desk, hand)
+    session = desk.sessions.get(hand.name)
+    assert session is not None
+    for _ in range(15):
+        session.sent_at.update(dict.fromkeys({token >> 16 for token in session.unacknowledged}, desk.now))
+        desk.burst.until = desk.now + RESULTS_WAIT_MS
+        hand.pulse(5, held=[token for _, token in done])
+        assert len(rows(desk.cycle(60), DUE)) == 5
+        done += hand.take()
+    assert session.listed >= {token for _, token in done[:-5]}
+
+
+def test_what_is_handed_back_does_not_wait_for_the_end_of_a_burst(desk: Desk, hand: Hand) -> None:
+    done = burst(desk, hand)
+    desk.burst.until = desk.now + RESULTS_WAIT_MS
+    hand.pulse(0, succeeded=results(done[:1]))
+    assert desk.cycle(10) == []
+    hand.pulse(0, handed_back=done[1:2])
+    events = desk.cycle(10)
+    assert rows(events, facts.GrantsReturned) == [done[1][0]]
+    assert rows(events, ENDED) == [done[0][0]], "in the order of the topic"
+
+
+def test_one_full_pulse_counts_once_after_a_void_frame_too(desk: Desk, hand: Hand) -> None:
+    done = burst(desk, hand)
+    hand.pulse(0, held=[token for _, token in done[1:]])
+    desk.cycle(10)
+    assert desk.void(BURST_MS) == []
+    events = desk.cycle(1)
+    assert not any(isinstance(event, facts.AttemptsLost | facts.GrantsReturned) for event in events)
+
+
+def test_a_report_of_an_unknown_session_does_not_void_the_offer_that_follows(desk: Desk, hand: Hand) -> None:
+    burst(desk, hand)
+    other = Hand(desk, "x.0")
+    other.pulse(5)
+    other.pulse(5, held=[])
+    assert len(rows(desk.cycle(10), DUE)) == 5
+    desk.cycle(BURST_MS + 1)
+    session = desk.sessions.get("x.0")
+    assert session is not None
+    assert not session.is_void
 
 
 def test_a_worker_that_joins_in_a_burst_is_heard_at_once(desk: Desk, hand: Hand) -> None:

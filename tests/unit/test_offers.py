@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from minutebook.domain.offers import OFFER_MAX, Session, compare_held, hear
 from minutebook.domain.records import FullPulse, Pulse, QueueOffer, Report
 
+_sequence = count()
 NAME = "w1.1"
 
 
@@ -34,6 +37,16 @@ def pulse(
     one: Session, sequence: int, offer: int, last_token: int, stamp: int = 1_000, **more: object
 ) -> bool:
     return hear(one, Report(NAME, sequence, Pulse(offer, last_token, **more)), stamp)  # type: ignore[arg-type]
+
+
+def test_the_same_pulse_again_counts_once() -> None:
+    one = session(5)
+    one.take(10, b"k")
+    pulse(one, 1, 5, 10)
+    compare_held(one, [10], 10, 1)
+    for _ in range(3):
+        assert compare_held(one, [], 10, 2).lost == []
+    assert compare_held(one, [], 10, 3).lost == [10]
 
 
 def test_a_session_nobody_heard_offers_nothing() -> None:
@@ -113,7 +126,7 @@ def test_a_session_that_acknowledges_nothing_gets_no_more() -> None:
     one.sent_at[7] = 1_000
     assert one.may_be_granted(1_499)
     assert not one.may_be_granted(1_500)
-    compare_held(one, [7 << 16], one.last_token)
+    compare_held(one, [7 << 16], one.last_token, next(_sequence))
     assert one.may_be_granted(1_500)
 
 
@@ -144,7 +157,7 @@ def test_held_acknowledges_a_grant() -> None:
     one = session()
     one.take(10, b"a")
     assert list(one.unacknowledged) == [10]
-    compare_held(one, [10], one.last_token)
+    compare_held(one, [10], one.last_token, next(_sequence))
     assert list(one.unacknowledged) == []
 
 
@@ -152,7 +165,7 @@ def test_only_tokens_that_were_seen_can_be_missing() -> None:
     one = session()
     one.take(10, b"a")
     for _ in range(5):
-        missing = compare_held(one, [], one.last_token)
+        missing = compare_held(one, [], one.last_token, next(_sequence))
         assert (missing.lost, missing.never_taken) == ([], [])
 
 
@@ -160,11 +173,11 @@ def test_missing_in_two_full_pulses_running_is_gone() -> None:
     one = session()
     one.take(10, b"a")
     one.take(11, b"b")
-    compare_held(one, [10], one.last_token)
+    compare_held(one, [10], one.last_token, next(_sequence))
     pulse(one, 1, offer=3, last_token=11)
-    first = compare_held(one, [], one.last_token)
+    first = compare_held(one, [], one.last_token, next(_sequence))
     assert (first.lost, first.never_taken) == ([], [])
-    second = compare_held(one, [], one.last_token)
+    second = compare_held(one, [], one.last_token, next(_sequence))
     assert (second.lost, second.never_taken) == ([10], [11])
 
 
@@ -172,15 +185,15 @@ def test_a_token_held_in_between_is_not_gone() -> None:
     one = session()
     one.take(10, b"a")
     pulse(one, 1, offer=3, last_token=10)
-    compare_held(one, [], one.last_token)
-    compare_held(one, [10], one.last_token)
-    assert compare_held(one, [], one.last_token).lost == []
-    assert compare_held(one, [], one.last_token).lost == [10]
+    compare_held(one, [], one.last_token, next(_sequence))
+    compare_held(one, [10], one.last_token, next(_sequence))
+    assert compare_held(one, [], one.last_token, next(_sequence)).lost == []
+    assert compare_held(one, [], one.last_token, next(_sequence)).lost == [10]
 
 
 def test_a_strange_token_in_held_is_ignored_here() -> None:
     one = session()
     one.take(10, b"a")
-    missing = compare_held(one, [10, 99, 10], one.last_token)
+    missing = compare_held(one, [10, 99, 10], one.last_token, next(_sequence))
     assert (missing.lost, missing.never_taken) == ([], [])
     assert list(one.running) == [10]
