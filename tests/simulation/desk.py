@@ -60,6 +60,8 @@ class Desk:
         self.reader = FrameReader()
         self.inputs = {topic: Inputs() for topic in topics.INPUTS}
         self.burst = Burst()
+        self.records: list[RawRecord] = []
+        """The log."""
         draft = Draft(self.book, 0, self.now)
         draft.add(facts.LogOpened("log-1", 1, 0, 1_000, 1))
         draft.add(facts.OwnershipTaken("o", 1, 0, 0))
@@ -138,6 +140,7 @@ class Desk:
             draft.offset, self.reader.head, "o", 1, draft.now, 1, "x", b"", [], draft.slices, -1, draft.events
         )
         record = RawRecord(draft.offset, draft.now, None, encode_frame(frame))
+        self.records.append(record)
         assert self.reader.own(record, draft.now)
         move_cursor(self.book, self.reader, frame)
         if core is not None:
