@@ -17,6 +17,7 @@ from streams.draft import Draft
 from streams.sessions import TICK_WAIT_MS, Sessions
 
 ROWS_MAX: Final = 16_384
+TAKEN_ROWS_MAX: Final = 8_000
 FAILED_MAX: Final = 100
 HELD_MAX: Final = 65_536
 QUEUES_MAX: Final = 1_000
@@ -94,14 +95,18 @@ class Reports:
             return
         if session.is_leaving:
             late = [token for token in session.running if token > session.last_token]
-            self._add(draft, returned("handed_back", self._sessions.held(session, late), draft.now))
+            self._add(
+                draft,
+                returned("handed_back", self._sessions.held(session, late[: _portion(draft)]), draft.now),
+            )
         if report.full is not None:
             self._held(session, report, report.full.held, draft)
 
     def _held(self, session: Session, report: Report, held: list[int], draft: Draft) -> None:
         last_token = -1 if report.pulse is None else report.pulse.last_token
         missing = compare_held(session, held, last_token, report.sequence)
-        self._add(draft, lost("not_held", self._sessions.held(session, missing.lost), draft.now))
+        gone = self._sessions.held(session, missing.lost[: _portion(draft)])
+        self._add(draft, lost("not_held", gone, draft.now))
         self.withdraw(session, missing.never_taken, draft)
         for token in held:
             found = self._sessions.held(session, [token])
@@ -122,7 +127,7 @@ class Reports:
 
     def withdraw(self, session: Session, tokens: list[int], draft: Draft) -> None:
         """Grants that nobody acknowledged go back; the session offers nothing until its next pulse."""
-        held = self._sessions.held(session, tokens)
+        held = self._sessions.held(session, tokens[: _portion(draft)])
         if not held:
             return
         self._add(draft, returned("withdrawn", held, draft.now))
@@ -132,8 +137,15 @@ class Reports:
         self._cancels[session.name].update(item.token for item in held)
 
     def end(self, session: Session, cause: str, draft: Draft) -> None:
-        """A session is over: what it holds is lost, and what was withdrawn from it counts as a loss."""
-        self._add(draft, lost(cause, self._sessions.held(session, list(session.running)), draft.now))
+        """A session is over: what it holds is lost, and what was withdrawn from it counts as a loss.
+
+        More than a frame holds is lost in several, before the session ends.
+        """
+        tokens, most = list(session.running), _portion(draft)
+        self._add(draft, lost(cause, self._sessions.held(session, tokens[:most]), draft.now))
+        session.is_void = True
+        if len(tokens) > most:
+            return
         for key in session.withdrawn:
             execution = self._book.executions.get(key)
             if execution is not None and execution.status in ("queued", "scheduled"):
@@ -141,7 +153,6 @@ class Reports:
         if self._book.sessions.get(session.name.encode()) is not None:
             draft.add(facts.SessionEnded(session.name, cause))
             self._over.add(session.name)
-        session.is_void = True
         self._ended.append(session)
 
     def _add(self, draft: Draft, events: list[Event]) -> None:
@@ -168,6 +179,11 @@ class Reports:
         self._cancels.clear()
         self._over.clear()
         self._ended.clear()
+
+
+def _portion(draft: Draft) -> int:
+    """Attempts that may be taken from workers in one go: each may be a row, and a dead letter."""
+    return min(TAKEN_ROWS_MAX, draft.room() // 2)
 
 
 def _senseless(report: Report) -> str:

@@ -208,6 +208,23 @@ def test_a_frame_has_no_more_rows_than_tokens(desk: Desk) -> None:
         draft.add(facts.OutputRefused(1, "Inbox", "too large"))
 
 
+def test_a_session_that_holds_more_than_a_frame_is_ended_in_several(
+    desk: Desk, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.reports.TAKEN_ROWS_MAX", 10)
+    expected = start(desk, hand, 25, offer=25)
+    assert rows(desk.cycle(1_000), DUE) == expected
+    desk.sessions.evidence = desk.now + 60_000
+    found = [desk.cycle(1) for _ in range(4)]
+    assert [len(rows(events, facts.AttemptsLost)) for events in found] == [10, 10, 5, 0]
+    assert [any(isinstance(event, facts.SessionEnded) for event in events) for events in found] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
 # -- reading ahead
 
 
