@@ -11,8 +11,9 @@ from typing import Final
 import structlog
 
 BLOCKED_S: Final = 1.0
-EVERY_S: Final = 0.4
-"""Divides no `BLOCKED_S`: a timer that fires a moment early must not cost a whole further look."""
+EVERY_S: Final = 0.5
+EARLY_S: Final = 0.05
+"""A timer may fire a moment early, which must not cost a whole further look."""
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +32,7 @@ class Watch:
         if self._asked_at is None:
             self._asked_at = now
             self._loop.call_soon_threadsafe(self._answer)
-        elif now - self._asked_at > BLOCKED_S and not self._is_reported:
+        elif now - self._asked_at > BLOCKED_S - EARLY_S and not self._is_reported:
             self._is_reported = True
             log.warning(
                 "the event loop is blocked", seconds=round(now - self._asked_at, 1), stack=self._stack()
