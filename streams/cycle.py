@@ -21,17 +21,18 @@ from minutebook.domain.commands import Command, DeclareQueue
 from minutebook.domain.decide import decide
 from minutebook.domain.records import ForwardedCommand, Inbox, Mail, QueueFact, Report, Tick
 from minutebook.errors import DecodeError
+from minutebook.log.draft import Draft
 from minutebook.log.port import RawRecord
 from minutebook.wire import codec, topics
 from minutebook.wire.codec import CommandBatch
 from minutebook.wire.frames import Slice
-from streams.draft import Draft, Redo, Taken
 from streams.due_rows import DueRows
 from streams.feed import Feed
 from streams.granting import Granting
 from streams.process import Burst
 from streams.reports import Reports
 from streams.sessions import Sessions
+from streams.taken import Redo, Taken
 
 INPUTS_MS: Final = {topics.REPORTS: 25, topics.MAIL: 5, topics.COMMANDS: 10}
 """Results come first: they free slots, and many in one frame cost less than one a frame."""

@@ -13,9 +13,10 @@ import structlog
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.due import Due, due_of, is_still_so, queued_event
+from minutebook.log.draft import Draft
 from minutebook.wire.frames import Slice
-from streams.draft import Draft, Redo, Taken
 from streams.due_set import DueSet
+from streams.taken import Redo, Taken
 from streams.window import Window
 
 DUE_MS: Final = 5

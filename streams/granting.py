@@ -12,12 +12,13 @@ from minutebook.domain.due import Due, due_granted_event
 from minutebook.domain.grants import Plan, Row, Takers, granted_event
 from minutebook.domain.offers import Session
 from minutebook.domain.outputs import GRANT_PAYLOAD_BYTES_MAX
-from streams.draft import Draft, Taken
+from minutebook.log.draft import Draft
 from streams.due_rows import DueRows
 from streams.due_set import DueLane
 from streams.lanes import Lanes, QueuedLane
 from streams.process import Burst
 from streams.sessions import Sessions
+from streams.taken import Taken
 
 GRANT_ROWS_MAX: Final = 8_000
 BURST_ROWS: Final = 64

@@ -23,6 +23,7 @@ from minutebook.domain.records import Inbox, Tick
 from minutebook.domain.retries import ATTEMPTS_MAX, LOSSES_MAX
 from minutebook.errors import ClockError, LogMismatchError, OwnershipLostError
 from minutebook.log.apply import move_cursor, take
+from minutebook.log.draft import Draft
 from minutebook.log.port import Ack, RawRecord
 from minutebook.log.reader import CLOCK_BOUND_MS, FrameReader
 from minutebook.schedule import TZDATA_VERSION
@@ -30,12 +31,12 @@ from minutebook.wire import codec, topics
 from minutebook.wire.frames import FORMAT_VERSION, Frame, InputPosition, decode_frame, encode_frame, placed
 from streams import metrics
 from streams.cycle import Cycle
-from streams.draft import Draft, Redo, Taken
 from streams.feed import Feed
 from streams.outbox import Outbox
 from streams.process import Process
 from streams.recovery import check_inputs, check_position, fold_to_end, open_book
 from streams.sessions import Sessions
+from streams.taken import Redo, Taken
 from streams.window_of_reports import WINDOW_MS, rebuild_sessions
 
 RULES: Final = 1

@@ -13,7 +13,7 @@ from minutebook.domain.events import Event
 from minutebook.domain.offers import TASKS_MAX, Session, acknowledge, compare_held, hear
 from minutebook.domain.records import Inbox, Report, Tick
 from minutebook.domain.results import Held, decide_report, died, lost, returned
-from streams.draft import Draft
+from minutebook.log.draft import Draft
 from streams.sessions import TICK_WAIT_MS, Sessions
 
 ROWS_MAX: Final = 16_384
@@ -45,12 +45,10 @@ class Reports:
         """The pulse in a report whose results must wait: what its session offers, and which grants arrived."""
         if _senseless(report):
             return
-        session = self._sessions.get(report.session)
+        session = self._sessions.speaker(report)
         if session is None:
-            if report.full is None or self._sessions.is_over(report.session):
-                self._sessions.heard[offset] = False
-                return
-            session = self._sessions.open(report.session)
+            self._sessions.heard[offset] = False
+            return
         is_new = hear(session, report, stamp)
         session.is_void = session.is_void or not is_new
         acknowledge(session, report)
@@ -83,11 +81,9 @@ class Reports:
                 return
 
     def _pulse(self, offset: int, report: Report, stamp: int, draft: Draft) -> None:
-        session = self._sessions.get(report.session)
+        session = self._sessions.speaker(report)
         if session is None:
-            if report.full is None:
-                return
-            session = self._sessions.open(report.session)
+            return
         is_new = self._sessions.heard.get(offset)
         if is_new is None and not (is_new := hear(session, report, stamp)):
             session.is_void = True

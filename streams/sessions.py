@@ -15,6 +15,7 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.offers import Session
+from minutebook.domain.records import Report
 from minutebook.domain.results import Held
 
 ENDED_KEPT_MAX: Final = 16_384
@@ -60,6 +61,13 @@ class Sessions:
         if found is None:
             found = self._by_name[name] = Session(name)
         return found
+
+    def speaker(self, report: Report) -> Session | None:
+        """The session of a report. A new one is made by a full pulse alone, and not of a session that is over."""
+        session = self.get(report.session)
+        if session is None and report.full is not None and not self.is_over(report.session):
+            session = self.open(report.session)
+        return session
 
     def is_over(self, name: str) -> bool:
         """Whether the session has ended; that is final."""

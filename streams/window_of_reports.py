@@ -35,11 +35,9 @@ def _hear(sessions: Sessions, record: RawRecord) -> None:
         return
     if not isinstance(report, Report):
         return
-    session = sessions.get(report.session)
+    session = sessions.speaker(report)
     if session is None:
-        if report.full is None or sessions.is_over(report.session):
-            return
-        session = sessions.open(report.session)
+        return
     hear(session, report, record.stamp)
     if report.full is not None:
         for token in report.full.held:

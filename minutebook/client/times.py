@@ -22,9 +22,21 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 
 
+def datetime_of(at: int) -> datetime:
+    """`at` as an aware datetime in UTC."""
+    return _EPOCH + at * _MS
+
+
+def instant_of(at: datetime) -> int:
+    """An aware datetime as an instant, finer digits than ms cut off. Raises ValueError for one without a zone."""
+    if at.tzinfo is None:
+        raise ValueError("give an instant with its zone, such as datetime(2030, 1, 1, tzinfo=UTC)")
+    return (at - _EPOCH) // _MS
+
+
 def format_instant(at: int) -> str:
     """`at` as RFC 3339 in UTC with milliseconds and `Z`."""
-    return (_EPOCH + timedelta(milliseconds=at)).isoformat(timespec="milliseconds")[:-6] + "Z"
+    return datetime_of(at).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def parse_instant(text: str) -> int:
@@ -45,7 +57,7 @@ def parse_instant(text: str) -> int:
         wall = datetime(year, month, day, hour, minute, second, tzinfo=timezone(offset))
     except ValueError as error:
         raise ValueError(f"no such date or time: {error}") from None
-    return (wall - _EPOCH) // _MS + int((fraction or "0")[:3].ljust(3, "0"))
+    return instant_of(wall) + int((fraction or "0")[:3].ljust(3, "0"))
 
 
 def parse_duration(text: str) -> int:

@@ -48,18 +48,14 @@ def _execution(book: Book, row: bytes) -> Execution:
     return execution
 
 
-def _put_job(book: Book, row: bytes, job: Job, now: int) -> None:
-    """Write a job, or move it to the closed ones if it has come to its end."""
+def _put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now: int) -> None:
+    """Write `job` with its open executions and last outcome, or move it to the closed ones if it has come to its end:
+    those are remembered for some days, so that a repeat of a submission is known."""
     next_at = NONE_AT if job.is_once else job.next_at
-    status = closed_status(job.status, next_at, job.open, job.last_outcome)
+    status = closed_status(job.status, next_at, open_count, outcome)
     if status is None:
-        book.jobs.pending[row] = job
+        book.jobs.pending[row] = _changed(job, job.next_at, job.indexed_at, open_count, outcome)
         return
-    _close(book, row, job, status, job.open, job.last_outcome, now)
-
-
-def _close(book: Book, row: bytes, job: Job, status: str, open_count: int, outcome: str, now: int) -> None:
-    """A job has come to its end: remembered for some days, so that a repeat of its submission is known."""
     book.jobs.pending[row] = None
     book.specs.pending[keys.spec_row(row, job.version)] = None
     book.closed.pending[keys.remembered_row(remember(book, now), row)] = Job(
@@ -145,7 +141,7 @@ def _cancelled(book: Book, event: facts.JobCancelled, token: int, now: int) -> N
         job, status="cancelled", next_at=NONE_AT, indexed_at=NONE_AT, open=left, last_outcome="cancelled"
     )
     answer(book, row, event.command_id, Answer(True, ""), now)
-    _put_job(book, row, changed, now)
+    _put_job(book, row, changed, changed.open, changed.last_outcome, now)
 
 
 def _unplace(book: Book, key: bytes, execution: Execution) -> None:
@@ -203,7 +199,8 @@ def _requested(book: Book, event: facts.ExecutionRequested, token: int, now: int
 def _skipped(book: Book, event: facts.ExecutionsSkipped, token: int, now: int) -> None:
     row = keys.job_row(event.tenant, event.job_id)
     job = _job(book, row)
-    _put_job(book, row, _reindexed(book, row, job, event.next_at, now), now)
+    moved = _reindexed(book, row, job, event.next_at, now)
+    _put_job(book, row, moved, moved.open, moved.last_outcome, now)
 
 
 def _reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int, more_open: int = 0) -> Job:
@@ -245,7 +242,7 @@ def _queued(book: Book, event: facts.ExecutionsQueued, token: int, now: int) -> 
 def _come(book: Book, event: Any, now: int, name: str, status: str) -> Iterator[tuple[bytes, Execution]]:
     """(key, execution) of each row that came due, as queued; job, index and execution follow."""
     tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
-    jobs, index = book.jobs.get, book.index.pending
+    index = book.index.pending
     columns = zip(
         event.tenant,
         event.executions,
@@ -261,7 +258,7 @@ def _come(book: Book, event: Any, now: int, name: str, status: str) -> Iterator[
             yield key, _wait_over(book, key, name, status)
             continue
         row = key[: key.rindex(b":")]
-        job = jobs(row) or _job(book, row)
+        job = _job(book, row)
         if job.next_at != scheduled_at:
             raise BrokenFrameError(f"{row!r}: instant {scheduled_at} is not the next one")
         if job.is_once:
@@ -337,10 +334,7 @@ def _end(book: Book, key: bytes, outcome: str, now: int) -> None:
     """An execution has reached its outcome."""
     row = key[: key.rindex(b":")]
     job = _job(book, row)
-    if job.is_once and job.open == 1:
-        _close(book, row, job, closed_status(job.status, NONE_AT, 0, outcome) or "", 0, outcome, now)
-        return
-    _put_job(book, row, _changed(job, job.next_at, job.indexed_at, job.open - 1, outcome), now)
+    _put_job(book, row, job, job.open - 1, outcome, now)
 
 
 def _succeeded(book: Book, event: facts.AttemptsSucceeded, token: int, now: int) -> None:

@@ -13,16 +13,15 @@ from minutebook.domain.commands import Command
 from minutebook.domain.decide import decide
 from minutebook.domain.due import Due, due_granted_event, due_of, queued_event
 from minutebook.domain.events import Event
-from minutebook.domain.fold import fold
 from minutebook.domain.grants import granted_event
 from minutebook.domain.outputs import ToSession, outputs
 from minutebook.domain.records import Inbox, Report
 from minutebook.domain.results import Held, decide_report, lost
-from minutebook.domain.rows import rows_of
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_rows import FAMILIES as VIEW_FAMILIES
 from minutebook.domain.view_rows import CursorRow
 from minutebook.log.apply import move_cursor
+from minutebook.log.draft import Draft
 from minutebook.log.memory import MemoryEventLog
 from minutebook.log.reader import CLOCK_BOUND_MS, FrameReader
 from minutebook.schedule import TZDATA_VERSION
@@ -108,12 +107,10 @@ class Partition:
         """A frame of these events, folded into state and view; each event with the token of its first row."""
         if not events:
             return []
-        now, offset, rows = self._clock.now(), self._reader.position + 1, 0
-        placed: list[tuple[Event, int]] = []
+        now, offset = self._clock.now(), self._reader.position + 1
+        draft = Draft(self._book, offset, now)
         for event in events:
-            placed.append((event, (offset << 16) + rows))
-            fold(self._book, *placed[-1], now)
-            rows += rows_of(event)
+            draft.add(event)
         frame = Frame(
             offset=offset,
             head=self._reader.head,
@@ -134,4 +131,4 @@ class Partition:
         self.view.fold(events, now, offset)
         self.view.advance(CursorRow(offset, self._reader.head, self._reader.head_before))
         self._view_rows.write(self.view.drain(), [])
-        return placed
+        return draft.placed

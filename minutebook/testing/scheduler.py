@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from minutebook.client.times import datetime_of, instant_of
 from minutebook.clock import ManualClock
 from minutebook.domain import events as facts
 from minutebook.domain.commands import CancelJob, Command, DeclareQueue, RunJobNow, SubmitJob
@@ -25,7 +26,6 @@ from minutebook.worker.outcomes import Failure, Verdict
 from minutebook.worker.run import Ended, runs_of
 from minutebook.worker.runner import Runner
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _START: Final = datetime(2030, 1, 1, tzinfo=UTC)
 _SLOTS: Final = 32
 _CLOSE_S: Final = 1.0
@@ -63,7 +63,7 @@ class InMemoryScheduler:
     def __init__(self, app: App, *, now: datetime = _START, tenant: str = "test") -> None:
         self._app = app
         self._tenant = tenant
-        self._clock = ManualClock(_ms(now))
+        self._clock = ManualClock(instant_of(now))
         self._partition = Partition(self._clock, app.tasks.keys())
         self._ids = count(1)
         self._ended: list[Ended] = []
@@ -88,7 +88,7 @@ class InMemoryScheduler:
     @property
     def now(self) -> datetime:
         """What time it is here, UTC."""
-        return _instant(self._clock.now())
+        return datetime_of(self._clock.now())
 
     # -- commands
 
@@ -121,7 +121,7 @@ class InMemoryScheduler:
                 task=task.name if isinstance(task, Task) else task,
                 payload=_json(payload),
                 queue=queue or (known.queue if known is not None else None) or "default",
-                run_at=None if run_at is None else _ms(run_at),
+                run_at=None if run_at is None else instant_of(run_at),
                 delay_ms=None if delay is None else duration_ms(delay),
                 cron=cron,
                 zone=zone,
@@ -132,25 +132,11 @@ class InMemoryScheduler:
 
     def cancel(self, job_id: str) -> None:
         """Cancel a job. Raises RefusedError for one that is not there or closed."""
-        self._decide(
-            CancelJob(
-                tenant=self._tenant,
-                job_id=job_id,
-                command_id=self._command_id(),
-                issued_at=self._clock.now(),
-            )
-        )
+        self._ask(CancelJob, job_id)
 
     def run_now(self, job_id: str) -> None:
         """One execution at once, beside the schedule. Raises RefusedError for a job that is not there or closed."""
-        self._decide(
-            RunJobNow(
-                tenant=self._tenant,
-                job_id=job_id,
-                command_id=self._command_id(),
-                issued_at=self._clock.now(),
-            )
-        )
+        self._ask(RunJobNow, job_id)
 
     # -- time
 
@@ -190,9 +176,9 @@ class InMemoryScheduler:
                 execution,
                 one.number,
                 one.status,
-                _instant(one.due_at),
-                None if one.started_at < 0 else _instant(one.started_at),
-                None if one.ended_at < 0 else _instant(one.ended_at),
+                datetime_of(one.due_at),
+                None if one.started_at < 0 else datetime_of(one.started_at),
+                None if one.ended_at < 0 else datetime_of(one.ended_at),
                 one.error_type,
                 one.message,
             )
@@ -205,6 +191,10 @@ class InMemoryScheduler:
 
     def _command_id(self) -> str:
         return f"test-{next(self._ids)}"
+
+    def _ask(self, kind: type[CancelJob | RunJobNow], job_id: str) -> None:
+        now, command_id = self._clock.now(), self._command_id()
+        self._decide(kind(tenant=self._tenant, job_id=job_id, command_id=command_id, issued_at=now))
 
     def _decide(self, command: Command) -> None:
         for event in self._partition.command(command):
@@ -267,13 +257,3 @@ def _json(payload: Any) -> bytes:
     if hasattr(payload, "model_dump_json"):
         return bytes(payload.model_dump_json().encode())
     return msgspec.json.encode(payload)
-
-
-def _ms(at: datetime) -> int:
-    if at.tzinfo is None:
-        raise ValueError("give an instant with its zone, such as datetime(2030, 1, 1, tzinfo=UTC)")
-    return (at - _EPOCH) // timedelta(milliseconds=1)
-
-
-def _instant(ms: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=ms)

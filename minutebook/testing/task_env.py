@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from minutebook import ids
+from minutebook.client.times import instant_of
 from minutebook.worker.context import Context, Phase
 from minutebook.worker.run import Run
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _START: Final = datetime(2030, 1, 1, tzinfo=UTC)
 
 
@@ -28,7 +28,7 @@ class TaskEnv:
         due_at: datetime = _START,
         timeout: timedelta = timedelta(minutes=5),
     ) -> None:
-        at = (due_at - _EPOCH) // timedelta(milliseconds=1)
+        at = instant_of(due_at)
         timeout_ms = timeout // timedelta(milliseconds=1)
         execution = ids.execution_id(job_id, at)
         run = Run(0, 0, token, tenant, execution, attempt, task, queue, at, at, timeout_ms, b"null", 0.0)

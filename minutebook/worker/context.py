@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from minutebook import ids
+from minutebook.client.times import datetime_of
 
 if TYPE_CHECKING:
     from minutebook.worker.run import Run
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Phase:
@@ -20,10 +19,6 @@ class Phase:
 
     def __init__(self) -> None:
         self.is_draining = False
-
-
-def _instant(ms: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=ms)
 
 
 class Context:
@@ -74,17 +69,17 @@ class Context:
     @property
     def scheduled_at(self) -> datetime:
         """Nominal instant, UTC."""
-        return _instant(self._run.scheduled_at)
+        return datetime_of(self._run.scheduled_at)
 
     @property
     def due_at(self) -> datetime:
         """Instant at which it was due, UTC."""
-        return _instant(self._run.due_at)
+        return datetime_of(self._run.due_at)
 
     @property
     def deadline(self) -> datetime:
         """When this attempt times out, UTC, by the worker's clock."""
-        return _instant(self._started_at + self._timeout_ms)
+        return datetime_of(self._started_at + self._timeout_ms)
 
     @property
     def cancel_requested(self) -> bool:

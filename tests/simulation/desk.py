@@ -13,13 +13,13 @@ from minutebook.domain.events import Event
 from minutebook.domain.outputs import ToSession, outputs
 from minutebook.domain.records import FullPulse, Granted, HandedBack, Pulse, QueueOffer, Report, Succeeded
 from minutebook.log.apply import move_cursor
+from minutebook.log.draft import Draft
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader
 from minutebook.store.memory import MemoryRows
 from minutebook.wire import codec, topics
 from minutebook.wire.frames import Frame, encode_frame
 from streams.cycle import Cycle
-from streams.draft import Draft
 from streams.process import Burst
 from streams.sessions import Sessions
 

@@ -17,13 +17,13 @@ from minutebook.domain.events import Event
 from minutebook.domain.records import Failed, HandedBack, Report, Succeeded
 from minutebook.domain.results import Held, decide_report, lost, returned
 from minutebook.log.apply import move_cursor
+from minutebook.log.draft import Draft
 from minutebook.log.memory import MemoryEventLog
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import CLOCK_BOUND_MS, FrameReader
 from minutebook.schedule import TZDATA_VERSION
 from minutebook.store.memory import MemoryRows
 from minutebook.wire.frames import FORMAT_VERSION, Frame, InputPosition, Slice, encode_frame
-from streams.draft import Draft
 
 T0 = 1_750_000_000_000
 TENANT = "acme"

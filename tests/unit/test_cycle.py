@@ -7,13 +7,14 @@ import pytest
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.errors import BrokenFrameError
+from minutebook.log.draft import Draft
 from minutebook.wire import topics
 from minutebook.wire.frames import FRAME_ROWS_MAX
 from streams.cycle import RESULTS_WAIT_MS
-from streams.draft import Draft, Redo
 from streams.due_rows import DUE_ROWS_MAX
 from streams.due_set import HOLD_MS, MOVING_MS
 from streams.granting import BURST_MS, BURST_ROWS
+from streams.taken import Redo
 from tests.simulation.desk import T0, Desk, Hand, results, rows
 
 DUE = facts.ExecutionsDueGranted
