@@ -11,10 +11,11 @@ _SAY = """
 import os, pathlib
 from api.priority import step_back
 group = pathlib.Path("/proc/self/autogroup")
-of_session = lambda: group.read_text().split()[-1] if group.exists() else "none"
+# No file: a kernel without autogroups. An empty one: no ancestor ever started a session.
+of_session = lambda: (group.read_text() if group.exists() else "").split()[-1:] or ["none"]
 before = os.nice(0), of_session()
 step_back(7)
-print(os.nice(0) - before[0], before[1], of_session())
+print(os.nice(0) - before[0], *before[1], *of_session())
 """
 
 
@@ -41,3 +42,11 @@ def test_it_lowers_its_own_session_and_no_other(leads: bool) -> None:
     added, before, after = said.stdout.split()
     assert added == "7"
     assert after == ("7" if leads and before != "none" else before)
+
+
+def test_a_process_of_no_session_is_no_fault() -> None:
+    sessionless = _SAY.replace("before =", "pathlib.Path.read_text = lambda _: ''\nbefore =")
+    said = subprocess.run(
+        [sys.executable, "-c", sessionless], start_new_session=True, capture_output=True, text=True, timeout=30
+    )
+    assert said.stdout.split() == ["7", "none", "none"], said.stderr
