@@ -16,7 +16,7 @@ from api.sender import Keyed
 from api.services import Services
 from minutebook.client.models import Command as CommandBody
 from minutebook.client.models import FieldError
-from minutebook.domain.commands import Command, DeclareQueue
+from minutebook.domain.commands import Command, QueueCommand
 from minutebook.domain.view_rows import CommandRow
 
 _WAIT_S: Final = 5
@@ -66,7 +66,7 @@ def preference_of(request: Request) -> Preference:
 
 def subject_of(command: Command) -> tuple[str, str]:
     """(tenant, job id or queue) under which a command's answer is kept."""
-    return ("", command.name) if isinstance(command, DeclareQueue) else (command.tenant, command.job_id)
+    return ("", command.name) if isinstance(command, QueueCommand) else (command.tenant, command.job_id)
 
 
 async def decide(services: Services, partition: int, keyed: Keyed, wait_s: float) -> Decision:

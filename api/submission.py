@@ -11,23 +11,24 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from api.bodies import check_distinct, check_value, read_object, read_value
+from api import policies
+from api.bodies import check_distinct, read_object
+from api.fields import Fields
 from api.problems import Refused
 from minutebook.client.models import FieldError
 from minutebook.client.times import parse_duration, parse_instant
-from minutebook.domain.decide import PAYLOAD_BYTES_MAX
+from minutebook.domain.policy import Policy
 from minutebook.errors import ScheduleError
-from minutebook.ids import Instant, is_name
+from minutebook.ids import Instant
 from minutebook.schedule import check_zone_name, next_instant, parse_cron
 
 _DAY_MS: Final = 86_400_000
 _AHEAD_MS_MAX: Final = 100 * 366 * _DAY_MS
 _TIMEOUT_MS_MIN: Final = 1_000
 _TIMEOUT_MS_MAX: Final = 7 * _DAY_MS
-_SHOWN_CHARS_MAX: Final = 64
 _WHEN: Final = ("run_at", "delay", "cron")
 FIELDS: Final = frozenset(
-    {"id", "task", "payload", "queue", "run_at", "delay", "cron", "zone", "late", "timeout"}
+    {"id", "task", "payload", "queue", "run_at", "delay", "cron", "zone", "late", "timeout"} | policies.FIELDS
 )
 
 
@@ -44,89 +45,15 @@ class Submission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     zone: str
     late: str
     timeout_ms: int
-
-
-class _Fields:
-    """Reads one field after another and gathers what is wrong with them."""
-
-    def __init__(self, members: dict[str, Raw]) -> None:
-        self._members = members
-        self.errors: list[FieldError] = []
-        self.names = len(members)
-
-    def fault(self, name: str, detail: str) -> None:
-        self.errors.append(FieldError(f"/{name}", detail))
-
-    def text(self, name: str) -> str | None:
-        raw = self._members.get(name)
-        if raw is None:
-            return None
-        try:
-            value = read_value(raw, f"/{name}")
-        except Refused as refused:
-            self.errors += refused.errors
-            return None
-        if not isinstance(value, str):
-            self.fault(name, "must be a text; leave the field out for its default")
-            return None
-        return value
-
-    def name(self, field: str, default: str | None) -> str | None:
-        value = self.text(field)
-        if value is None:
-            return default
-        if not is_name(value):
-            self.fault(field, "must be 1-128 ASCII letters, digits, ._-")
-        return value
-
-    def choice(self, field: str, choices: tuple[str, ...]) -> str:
-        value = self.text(field)
-        if value is not None and value not in choices:
-            self.fault(field, f"must be one of {', '.join(choices)}")
-        return choices[0] if value is None else value
-
-    def parsed(self, field: str, parse: Callable[[str], int]) -> int | None:
-        value = self.text(field)
-        if value is None:
-            return None
-        try:
-            return parse(value)
-        except ValueError as error:
-            self.fault(field, str(error))
-            return None
-
-    def payload(self) -> bytes:
-        raw = self._members.get("payload")
-        if raw is None:
-            return b"null"
-        data = bytes(raw)
-        if len(data) > PAYLOAD_BYTES_MAX:
-            raise Refused(
-                "too-large",
-                f"A payload ends at {PAYLOAD_BYTES_MAX} bytes; store it elsewhere and send where it is.",
-                [FieldError("/payload", f"{len(data)} bytes")],
-            )
-        try:
-            self.names += check_value(read_value(raw, "/payload"), "/payload")
-        except Refused as refused:
-            self.errors += refused.errors
-        return data
-
-    def refuse_unknown(self) -> None:
-        for name in self._members:
-            if name not in FIELDS:
-                shown = ascii(name[:_SHOWN_CHARS_MAX])[1:-1]
-                self.fault(shown.replace("~", "~0").replace("/", "~1"), f"unknown field; known are {_KNOWN}")
-
-
-_KNOWN: Final = ", ".join(sorted(FIELDS))
+    priority: int
+    policy: Policy | None
 
 
 def read_submission(data: bytes | Raw, now: int, is_queue_known: Callable[[str], bool]) -> Submission:
     """The submission in a create body. `now`: ms since the epoch. Raises Refused naming every field at fault."""
     members = read_object(data)
-    fields = _Fields(members)
-    fields.refuse_unknown()
+    fields = Fields(members)
+    fields.refuse_unknown(FIELDS)
     payload = fields.payload()
     task = fields.name("task", None)
     if "task" not in members:
@@ -142,6 +69,8 @@ def read_submission(data: bytes | Raw, now: int, is_queue_known: Callable[[str],
         zone=_zone(fields),
         late=fields.choice("late", ("refuse", "run")),
         timeout_ms=_timeout_ms(fields),
+        priority=policies.read_priority(fields),
+        policy=policies.read_policy(fields),
     )
     _check_when(fields, members, found, now)
     if fields.errors:
@@ -152,7 +81,7 @@ def read_submission(data: bytes | Raw, now: int, is_queue_known: Callable[[str],
     return found
 
 
-def _zone(fields: _Fields) -> str:
+def _zone(fields: Fields) -> str:
     zone = fields.text("zone")
     if zone is None:
         return "UTC"
@@ -163,7 +92,7 @@ def _zone(fields: _Fields) -> str:
     return zone
 
 
-def _timeout_ms(fields: _Fields) -> int:
+def _timeout_ms(fields: Fields) -> int:
     timeout_ms = fields.parsed("timeout", parse_duration)
     if timeout_ms is None:
         return 300_000
@@ -172,7 +101,7 @@ def _timeout_ms(fields: _Fields) -> int:
     return timeout_ms
 
 
-def _check_when(fields: _Fields, members: dict[str, Any], found: Submission, now: int) -> None:
+def _check_when(fields: Fields, members: dict[str, Any], found: Submission, now: int) -> None:
     given = [name for name in _WHEN if name in members]
     for name in given[1:]:
         fields.fault(name, f"give at most one of {', '.join(_WHEN)}; {given[0]} is there already")
@@ -189,7 +118,7 @@ def _check_when(fields: _Fields, members: dict[str, Any], found: Submission, now
         _check_cron(fields, found, now)
 
 
-def _check_cron(fields: _Fields, found: Submission, now: int) -> None:
+def _check_cron(fields: Fields, found: Submission, now: int) -> None:
     try:
         rule = parse_cron(found.cron or "")
         if next_instant(rule, found.zone, Instant(now)) is None:

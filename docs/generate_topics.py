@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from minutebook.domain.decide import PAYLOAD_BYTES_MAX
+from minutebook.domain.submit import PAYLOAD_BYTES_MAX
 from minutebook.log.admin import TopicSettings
 from minutebook.wire import topics
 from minutebook.wire.topics import Topic

@@ -17,7 +17,7 @@ from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.commands import Command, DeclareQueue
+from minutebook.domain.commands import Command, QueueCommand
 from minutebook.domain.decide import decide
 from minutebook.domain.records import ForwardedCommand, Inbox, Mail, QueueFact, Report, Tick
 from minutebook.errors import DecodeError
@@ -141,7 +141,7 @@ class Cycle:
     def _hear_one(self, record: RawRecord) -> None:
         try:
             report = _decode(topics.REPORTS, record.value)
-            if not isinstance(report, Report) or report.failed or report.handed_back is not None:
+            if not isinstance(report, Report) or _is_urgent(report):
                 self.sessions.urgent = record.offset
             if isinstance(report, Report):
                 self._reports_read[record.offset] = report
@@ -238,7 +238,7 @@ class Cycle:
             self._decide(command, record.stamp, draft)
             return
         tenant, job_id = (
-            ("", command.name) if isinstance(command, DeclareQueue) else (command.tenant, command.job_id)
+            ("", command.name) if isinstance(command, QueueCommand) else (command.tenant, command.job_id)
         )
         draft.add(
             facts.CommandForwarded(
@@ -256,7 +256,9 @@ class Cycle:
         draft.add(facts.MailTaken(mail.sender, mail.frame, mail.row))
         match mail.body:
             case QueueFact() as fact:
-                draft.add(facts.QueueCopied(fact.name, fact.version, fact.is_open, fact.tenants))
+                draft.add(
+                    facts.QueueCopied(fact.name, fact.version, fact.is_open, fact.tenants, fact.is_paused)
+                )
             case ForwardedCommand() as forwarded:
                 self._forwarded(forwarded, record, draft)
 
@@ -282,6 +284,10 @@ class Cycle:
             self.reports.end(session, "lease_over", draft)
         for session, tokens in self.sessions.unacknowledged():
             self.reports.withdraw(session, tokens, draft)
+        overruns = self.sessions.overruns
+        overruns.look(draft.now)
+        if overruns.next_at is not None and overruns.next_at < self.sessions.evidence:
+            self.reports.end_overruns(draft)
 
     def follow(self, draft: Draft) -> None:
         """`draft` is about to be committed, for the structures in memory. Call it right before the commit."""
@@ -303,15 +309,22 @@ def _decode(topic: str, value: bytes | None) -> codec.Record:
     return codec.decode(value)
 
 
+def _is_urgent(report: Report) -> bool:
+    """Whether something in it must not wait for starts: a retry, or a task that goes on elsewhere, hangs on it."""
+    return bool(report.failed or report.snoozed or report.cancelled or report.progress) or (
+        report.handed_back is not None
+    )
+
+
 def _key(command: Command) -> str:
-    if isinstance(command, DeclareQueue):
+    if isinstance(command, QueueCommand):
         return ids.queue_key(command.name)
     return ids.job_key(command.tenant, command.job_id)
 
 
 def _misaddressed(command: Command, key: bytes | None) -> str:
     """Why a single command cannot be taken as addressed; empty if it can."""
-    if not isinstance(command, DeclareQueue) and not (
+    if not isinstance(command, QueueCommand) and not (
         ids.is_name(command.tenant) and ids.is_name(command.job_id)
     ):
         return "a command without a valid tenant and job id"

@@ -64,7 +64,7 @@ class DueRows:
             read += 1
             taken.due.append(key)
             found = self._one_due(draft, key)
-            if len(found) == 1:
+            if len(found) == 1 and not found[0].expires:
                 self.held.put(taken.due.pop(), found[0], draft.now)
             else:
                 rows += found
@@ -101,9 +101,9 @@ class DueRows:
         if ahead is not None and is_still_so(ahead, draft.now):
             return [ahead]
         try:
-            found, skipped = due_of(self._book, key, draft.now)
-            if skipped is not None:
-                draft.add(skipped)
+            found, events = due_of(self._book, key, draft.now)
+            for event in events:
+                draft.add(event)
         except Exception as error:
             log.exception("a due row cannot be decided", partition=self._partition, key=key.hex())
             raise Redo(*_place(key)) from error

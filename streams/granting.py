@@ -76,7 +76,11 @@ class Granting:
             found[due.lane.queue].append(due)
         for queue, lanes in self.lanes.by_queue.items():
             found[queue] += lanes.values()
-        return found
+        return {queue: sources for queue, sources in found.items() if not self._is_paused(queue)}
+
+    def _is_paused(self, queue: str) -> bool:
+        known = self._book.queue(queue)
+        return known is not None and known.is_paused
 
     def _grant_due(self, lane: DueLane, session: Session, now: int, taken: Taken, made: _Made) -> None:
         held = lane.pop()

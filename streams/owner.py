@@ -19,8 +19,8 @@ from minutebook.domain.book import Book
 from minutebook.domain.due import MISFIRE_MAX, MISFIRE_WINDOW_MS
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import Output, ToSession, outputs
+from minutebook.domain.policy import DEFAULT
 from minutebook.domain.records import Inbox, Tick
-from minutebook.domain.retries import ATTEMPTS_MAX, LOSSES_MAX
 from minutebook.errors import ClockError, LogMismatchError, OwnershipLostError
 from minutebook.log.apply import move_cursor, take
 from minutebook.log.draft import Draft
@@ -33,15 +33,16 @@ from streams import metrics
 from streams.cycle import Cycle
 from streams.feed import Feed
 from streams.outbox import Outbox
+from streams.overruns import STOP_GRACE_MS, TIMEOUT_GRACE_MS
 from streams.process import Process
 from streams.recovery import check_inputs, check_position, fold_to_end, open_book
 from streams.sessions import Sessions
 from streams.taken import Redo, Taken
 from streams.window_of_reports import WINDOW_MS, rebuild_sessions
 
-RULES: Final = 1
+RULES: Final = 2
 SETTINGS_DIGEST: Final = hashlib.sha256(
-    f"{ATTEMPTS_MAX} {LOSSES_MAX} {MISFIRE_WINDOW_MS} {MISFIRE_MAX}".encode()
+    f"{DEFAULT} {TIMEOUT_GRACE_MS} {STOP_GRACE_MS} {MISFIRE_WINDOW_MS} {MISFIRE_MAX}".encode()
 ).digest()[:8]
 QUIET_INPUTS_MAX: Final = 10_000
 QUIET_MS: Final = 3_600_000
@@ -239,6 +240,9 @@ class Owner:
 
     async def _send_outputs(self, events: Iterable[tuple[Event, int]], frame: int, start_at: int) -> None:
         found = outputs(self._book, events, self.partition, self._process.partitions, start_at)
+        for output in found:
+            if isinstance(output, ToSession):
+                self._core.sessions.overruns.granted(output, start_at)
         await self._outbox.send(frame, [self._with_queued(output) for output in found])
 
     def _open_core(self, sessions: Sessions) -> None:

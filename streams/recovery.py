@@ -34,6 +34,12 @@ def open_book(folder: Path) -> Book:
     One that somebody else has open is left alone: the error of the store is raised.
     """
     try:
+        book = Book(RocksRows(folder, FAMILIES))
+        if book.is_of_this_format():
+            return book
+        log.info("store has rows of another version, rebuilding from the log", folder=str(folder))
+        book.rows.close()
+        shutil.rmtree(folder)
         return Book(RocksRows(folder, FAMILIES))
     except Exception as error:
         if _HELD in str(error):

@@ -8,12 +8,24 @@ from typing import Final
 import structlog
 
 from minutebook.domain import events as facts
+from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
+from minutebook.domain.giving_up import Held
 from minutebook.domain.offers import TASKS_MAX, Session, acknowledge, compare_held, hear
+from minutebook.domain.placing import spec_of
 from minutebook.domain.records import Inbox, Report, Tick
-from minutebook.domain.results import Held, decide_report, died, lost, returned
+from minutebook.domain.results import (
+    DETAILS_BYTES_MAX,
+    RESULT_BYTES_MAX,
+    decide_report,
+    died,
+    lost,
+    overrun,
+    returned,
+)
 from minutebook.log.draft import Draft
+from streams.overruns import TIMEOUT_GRACE_MS
 from streams.sessions import TICK_WAIT_MS, Sessions
 
 ROWS_MAX: Final = 16_384
@@ -75,6 +87,8 @@ class Reports:
                 self._sessions.remember_ended(event.tokens, "succeeded")
             case facts.AttemptFailed() | facts.AttemptCancelled():
                 self._sessions.remember_ended([event.token], "failed")
+            case facts.AttemptSnoozed():
+                self._sessions.remember_ended([event.token], "snoozed")
             case facts.GrantsReturned():
                 self._sessions.remember_ended(event.tokens, event.reason)
             case _:
@@ -93,7 +107,12 @@ class Reports:
             late = [token for token in session.running if token > session.last_token]
             self._add(
                 draft,
-                returned("handed_back", self._sessions.held(session, late[: _portion(draft)]), draft.now),
+                returned(
+                    self._book,
+                    "handed_back",
+                    self._sessions.held(session, late[: _portion(draft)]),
+                    draft.now,
+                ),
             )
         if report.full is not None:
             self._held(session, report, report.full.held, draft)
@@ -102,7 +121,7 @@ class Reports:
         last_token = -1 if report.pulse is None else report.pulse.last_token
         missing = compare_held(session, held, last_token, report.sequence)
         gone = self._sessions.held(session, missing.lost[: _portion(draft)])
-        self._add(draft, lost("not_held", gone, draft.now))
+        self._add(draft, lost(self._book, "not_held", gone, draft.now))
         self.withdraw(session, missing.never_taken, draft)
         for token in held:
             found = self._sessions.held(session, [token])
@@ -126,11 +145,43 @@ class Reports:
         held = self._sessions.held(session, tokens[: _portion(draft)])
         if not held:
             return
-        self._add(draft, returned("withdrawn", held, draft.now))
+        self._add(draft, returned(self._book, "withdrawn", held, draft.now))
         session.is_void = True
         session.withdraw_ms = min(session.withdraw_ms * 2, session.lease_ms)
         session.withdrawn.update(item.key for item in held)
         self._cancels[session.name].update(item.token for item in held)
+
+    def end_overruns(self, draft: Draft) -> None:
+        """Attempts long past their time, or without progress for too long, on evidence of stamps."""
+        sessions, evidence = self._sessions, self._sessions.evidence
+        message = f"nothing was heard of it {TIMEOUT_GRACE_MS // 1_000} s after its time was over"
+        for token in sessions.overruns.over(evidence)[: _portion(draft)]:
+            self._overrun(token, "Timeout", message, draft)
+        for token, since in sessions.overruns.stuck(evidence):
+            held = self._running(token)
+            if held is not None:
+                self._stuck(held, since, draft)
+
+    def _stuck(self, held: Held, since: int, draft: Draft) -> None:
+        tenant, name = keys.names(held.key)
+        execution = held.execution
+        draft.add(facts.AttemptStuck(tenant, name, execution.attempt, held.token, execution.session, since))
+        if spec_of(self._book, held.key, execution.version).policy.is_stuck_stopped:
+            self._overrun(held.token, "Stuck", f"no progress for {(draft.now - since) // 1_000} s", draft)
+
+    def _running(self, token: int) -> Held | None:
+        session = self._sessions.holder(token)
+        found = [] if session is None else self._sessions.held(session, [token])
+        return found[0] if found else None
+
+    def _overrun(self, token: int, error_type: str, message: str, draft: Draft) -> None:
+        """The owner ends an attempt; its worker is told to stop it."""
+        held = self._running(token)
+        if held is None:
+            self._sessions.overruns.ended([token])
+            return
+        self._add(draft, overrun(self._book, held, error_type, message, draft.now))
+        self._cancels[held.execution.session].add(token)
 
     def end(self, session: Session, cause: str, draft: Draft) -> None:
         """A session is over: what it holds is lost, and what was withdrawn from it counts as a loss.
@@ -138,14 +189,14 @@ class Reports:
         More than a frame holds is lost in several, before the session ends.
         """
         tokens, most = list(session.running), _portion(draft)
-        self._add(draft, lost(cause, self._sessions.held(session, tokens[:most]), draft.now))
+        self._add(draft, lost(self._book, cause, self._sessions.held(session, tokens[:most]), draft.now))
         session.is_void = True
         if len(tokens) > most:
             return
         for key in session.withdrawn:
             execution = self._book.executions.get(key)
             if execution is not None and execution.status in ("queued", "scheduled"):
-                self._add(draft, died(Held(key, execution.token, execution), draft.now))
+                self._add(draft, died(self._book, Held(key, execution.token, execution), draft.now))
         if self._book.sessions.get(session.name.encode()) is not None:
             draft.add(facts.SessionEnded(session.name, cause))
             self._over.add(session.name)
@@ -192,8 +243,11 @@ def _senseless(report: Report) -> str:
         return f"at most {HELD_MAX} tokens held and {QUEUES_MAX} queues"
     if report.pulse is not None and report.pulse.offer < 0:
         return "an offer is not negative"
-    if len(report.failed) > FAILED_MAX:
-        return f"at most {FAILED_MAX} failures"
+    for ends in (report.failed, report.snoozed, report.cancelled, report.progress):
+        if len(ends) > FAILED_MAX:
+            return f"at most {FAILED_MAX} failures, and as many snoozed, cancelled and in progress"
+    if any(len(progress.details) > DETAILS_BYTES_MAX for progress in report.progress):
+        return f"details of progress end at {DETAILS_BYTES_MAX} bytes"
     for part in (report.succeeded, report.handed_back):
         if part is None:
             continue
@@ -206,4 +260,8 @@ def _senseless(report: Report) -> str:
         rows = len(report.succeeded.executions)
         if len(report.succeeded.start_delay_ms) != rows or len(report.succeeded.run_ms) != rows:
             return "columns of unequal length"
+        if len(report.succeeded.results) not in (0, rows):
+            return "columns of unequal length"
+        if any(len(result) > RESULT_BYTES_MAX for result in report.succeeded.results):
+            return f"a result ends at {RESULT_BYTES_MAX} bytes"
     return ""

@@ -7,16 +7,17 @@ that the broker was away, and with it everybody's pulses: then all deadlines sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
+from minutebook.domain.giving_up import Held
 from minutebook.domain.offers import Session
 from minutebook.domain.records import Report
-from minutebook.domain.results import Held
+from streams.overruns import Overruns
 
 ENDED_KEPT_MAX: Final = 16_384
 TICK_WAIT_MS: Final = 1_000
@@ -29,6 +30,7 @@ class Sessions:
         self._book = book
         self._by_name: dict[str, Session] = {}
         self._holders: dict[int, Session] = {}
+        self.overruns = Overruns(book)
         self.evidence = -1
         self.ended_tokens: dict[int, str] = {}
         self.heard: dict[int, bool] = {}
@@ -85,8 +87,14 @@ class Sessions:
                     self._started(event, token)
                 case facts.AttemptsSucceeded() | facts.AttemptsLost() | facts.GrantsReturned():
                     self._ended(event.tokens)
-                case facts.AttemptFailed() | facts.AttemptCancelled():
+                case facts.AttemptFailed() | facts.AttemptCancelled() | facts.AttemptSnoozed():
                     self._ended([event.token])
+                case facts.JobCancelled():
+                    self.overruns.asked_to_stop(event.tokens, self._book.cursor.now)
+                case facts.ExecutionCancelled() if event.token >= 0:
+                    self.overruns.asked_to_stop([event.token], self._book.cursor.now)
+                case facts.AttemptProgressed():
+                    self.overruns.progressed(event.token, self._book.cursor.now)
                 case _:
                     pass
 
@@ -101,7 +109,8 @@ class Sessions:
             session = holders[granted] = sessions[number]
             session.take(granted, key, self._queue_of(key) if is_capped[number] else "")
 
-    def _ended(self, tokens: Iterable[int]) -> None:
+    def _ended(self, tokens: Sequence[int]) -> None:
+        self.overruns.ended(tokens)
         for token in tokens:
             session = self._holders.pop(token, None)
             if session is not None:
@@ -124,6 +133,10 @@ class Sessions:
         """Grants planned in this cycle are in the log, or forgotten."""
         for session in self._by_name.values():
             session.planned = 0
+
+    def holder(self, token: int) -> Session | None:
+        """The session under whose token an attempt runs."""
+        return self._holders.get(token)
 
     def held(self, session: Session, tokens: Iterable[int]) -> list[Held]:
         """Running attempts behind tokens, for a decision; tokens that run no more are left out."""
@@ -158,6 +171,8 @@ class Sessions:
             oldest = session.oldest_unacknowledged_at()
             if oldest is not None:
                 deadlines.append(oldest + session.withdraw_ms)
+        if self.overruns.next_at is not None:
+            deadlines.append(self.overruns.next_at)
         return min(deadlines, default=None)
 
     def restart_deadlines(self, stamp: int) -> None:

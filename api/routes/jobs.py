@@ -59,6 +59,8 @@ def submit_command(
         timeout_ms=submission.timeout_ms,
         is_keyed=is_keyed,
         traceparent=traceparent,
+        priority=submission.priority,
+        policy=submission.policy,
     )
 
 

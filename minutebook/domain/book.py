@@ -32,11 +32,14 @@ FAMILIES: Final = (
     "sessions",
     "closed",
     "shelf",
+    "dead",
     "commands",
     "ended",
 )
-REMEMBERED: Final = ("closed", "shelf", "commands", "ended")
+REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended")
 CACHED_MAX: Final = 20_000
+FORMAT: Final = 2
+"""Version of these rows: a store of another version is dropped and folded again."""
 DEFAULT_QUEUE: Final = "default"
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -142,6 +145,7 @@ class Book:
         self.sessions = Family(rows, "sessions", Session)
         self.closed = Family(rows, "closed", Job)
         self.shelf = Family(rows, "shelf", Spec)
+        self.dead = Family(rows, "dead", Execution)
         self.commands = Family(rows, "commands", Answer)
         self.ended = Family(rows, "ended", bytes)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
@@ -157,11 +161,12 @@ class Book:
             "sessions": self.sessions,
             "closed": self.closed,
             "shelf": self.shelf,
+            "dead": self.dead,
             "commands": self.commands,
             "ended": self.ended,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
-        self.cursor = self.cursors.get(b"") or Cursor()
+        self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)
         self._committed = self.cursor
 
     def advance(self, cursor: Cursor) -> None:
@@ -186,10 +191,24 @@ class Book:
                 return found
         return None
 
+    def recall(self, family: Family[T], row: bytes) -> T | None:
+        """Take a row kept by day out of memory again; None if it is not there."""
+        for day in self.cursor.days:
+            key = keys.remembered_row(day, row)
+            found = family.get(key)
+            if found is not None:
+                family.delete(key)
+                return found
+        return None
+
     def queue(self, name: str) -> Queue | None:
         """A declared queue; `default` is there from the start, for everybody."""
         found = self.queues.get(name.encode())
         return Queue(0, False, []) if found is None and name == DEFAULT_QUEUE else found
+
+    def is_of_this_format(self) -> bool:
+        """Whether the stored rows were written by this version of fold."""
+        return self.cursor.format == FORMAT
 
     def drop_day(self, day: int) -> None:
         """Delete all rows remembered for `day`."""

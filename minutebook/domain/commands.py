@@ -5,7 +5,14 @@ Instants are milliseconds since the epoch, UTC. `schemas/` holds the wire form; 
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+from minutebook.domain.policy import Policy
+
+REASON_CHARS_MAX: Final = 1_000
+"""A longer reason is cut."""
 
 
 class SubmitJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -27,6 +34,8 @@ class SubmitJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     timeout_ms: int = 300000  # of one attempt
     is_keyed: bool = False  # the job id was derived from an Idempotency-Key
     traceparent: str = ""  # W3C trace context
+    priority: int = 5  # 0-9, 9 first
+    policy: Policy | None = None  # null = the defaults
 
 
 class CancelJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -62,5 +71,51 @@ class DeclareQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     tenants: list[str] = msgspec.field(default_factory=list)  # who may use it; empty = everybody
 
 
-Command = SubmitJob | CancelJob | RunJobNow | DeclareQueue
-JobCommand = SubmitJob | CancelJob | RunJobNow
+class CancelExecution(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: no further attempt of one execution. Key <tenant>/<job_id>."""
+
+    tenant: str
+    job_id: str
+    command_id: str  # 1-64 of [A-Za-z0-9._-]; deduplicated per (tenant, job id)
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+    execution: str  # id of the execution
+
+
+class RedriveExecution(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: run a dead execution again, under a new generation. Key <tenant>/<job_id>."""
+
+    tenant: str
+    job_id: str
+    command_id: str  # 1-64 of [A-Za-z0-9._-]; deduplicated per (tenant, job id)
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+    execution: str  # id of the execution
+    payload: bytes | None = None  # JSON text that it runs with from now on; null = unchanged
+
+
+class PauseQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: grant nothing of a queue. Key queue::<name>."""
+
+    name: str
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    reason: str = ""
+
+
+class ResumeQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: grant again what is queued. Key queue::<name>."""
+
+    name: str
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    reason: str = ""
+
+
+JobCommand = SubmitJob | CancelJob | RunJobNow | CancelExecution | RedriveExecution
+QueueCommand = DeclareQueue | PauseQueue | ResumeQueue
+Command = JobCommand | QueueCommand

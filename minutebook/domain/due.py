@@ -6,15 +6,19 @@ beyond 100 are skipped on record, as ranges with their count. A job that fires o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.decide import next_cron_instant
+from minutebook.domain.events import Event
+from minutebook.domain.giving_up import Held, expiry
+from minutebook.domain.names import Names
+from minutebook.domain.policy import Policy
+from minutebook.domain.retries import expired, expired_instant
 from minutebook.domain.state import NONE_AT, UNCHANGED, Job, Spec
+from minutebook.domain.submit import next_cron_instant
 from minutebook.errors import BrokenFrameError
 
 MISFIRE_WINDOW_MS: Final = keys.DAY_MS
@@ -27,7 +31,9 @@ AHEAD_FOR_MS: Final = 600_000
 
 
 class Due(NamedTuple):
-    """One execution that has come due. `next_at` UNCHANGED: it does not come from the job's schedule."""
+    """One execution that has come due. `next_at` UNCHANGED: it does not come from the job's schedule. `expires`: it has
+    a deadline, so it must not wait off the record.
+    """
 
     tenant: str
     queue: str
@@ -40,33 +46,37 @@ class Due(NamedTuple):
     attempt: int
     priority: int
     payload_bytes: int
+    expires: bool
 
 
-def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], facts.ExecutionsSkipped | None]:
-    """What one index row at or before `now` stands for: executions, and instants skipped before them.
+def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
+    """What one index row at or before `now` stands for: executions, and before them what is skipped or given up.
 
     Nothing for a row that a decision of this very cycle has taken back.
     """
     at, kind, row = keys.index_parts(key)
     if kind == keys.EXECUTION:
-        return _execution_due(book, row, at), None
+        return _execution_due(book, row, at, now)
+    if kind in (keys.DEADLINE, keys.START_DEADLINE):
+        return [], _deadline_passed(book, row, now)
     job = book.jobs.get(row)
     if job is None or job.indexed_at != at:
-        return [], None
+        return [], []
     spec = _spec(book, row, job.version)
     tenant, job_id = keys.names(row)
-    if not spec.cron:
-        return [_due(tenant, job_id, job, spec, job.next_at, NONE_AT)], None
-    following = next_cron_instant(spec.cron, spec.zone, job.next_at)
+    following = next_cron_instant(spec.cron, spec.zone, job.next_at) if spec.cron else NONE_AT
     is_alone = following == NONE_AT or following > now
-    if is_alone and now - job.next_at <= MISFIRE_WINDOW_MS:
-        return [_due(tenant, job_id, job, spec, job.next_at, following)], None
+    if is_alone and (not spec.cron or now - job.next_at <= MISFIRE_WINDOW_MS):
+        reason = expired_instant(spec.policy, job.next_at, now)
+        if reason:
+            return [], [_skip(tenant, job_id, reason, [job.next_at], following)]
+        return [_due(tenant, job_id, job, spec, job.next_at, following)], []
     return _missed(tenant, job_id, job, spec, now)
 
 
 def is_still_so(due: Due, now: int) -> bool:
     """Whether what was read of an index row before its time holds at `now`, too: nothing is missed or skipped meanwhile."""
-    return now - due.due_at < AHEAD_FOR_MS and not 0 <= due.next_at <= now
+    return now - due.due_at < AHEAD_FOR_MS and not 0 <= due.next_at <= now and not due.expires
 
 
 def _spec(book: Book, row: bytes, version: int) -> Spec:
@@ -90,36 +100,48 @@ def _due(tenant: str, job_id: str, job: Job, spec: Spec, at: int, next_at: int) 
         1,
         spec.priority,
         len(spec.payload),
+        job.has_deadlines,
     )
 
 
-def _execution_due(book: Book, row: bytes, at: int) -> list[Due]:
+def _execution_due(book: Book, row: bytes, at: int, now: int) -> tuple[list[Due], list[Event]]:
     """A retry, a run-now, or a wait that is over."""
     execution = book.executions.get(row)
     if execution is None or execution.indexed_at != at:
+        return [], []
+    spec = _spec(book, keys.job_of_execution(row), execution.version)
+    reason = expired(spec.policy, execution, now)
+    if reason:
+        return [], [expiry(Held(row, -1, execution), reason, now)]
+    tenant, name = keys.names(row)
+    due = Due(
+        tenant,
+        spec.queue,
+        spec.task,
+        name,
+        execution.version,
+        execution.scheduled_at,
+        execution.ready_at,
+        UNCHANGED,
+        execution.attempt,
+        spec.priority,
+        len(spec.payload),
+        spec.policy.has_deadlines,
+    )
+    return [due], []
+
+
+def _deadline_passed(book: Book, row: bytes, now: int) -> list[Event]:
+    """A waiting execution has expired; one that runs is the business of its attempt's end."""
+    execution = book.executions.get(row)
+    if execution is None:
         return []
     spec = _spec(book, keys.job_of_execution(row), execution.version)
-    tenant, name = keys.names(row)
-    return [
-        Due(
-            tenant,
-            spec.queue,
-            spec.task,
-            name,
-            execution.version,
-            execution.scheduled_at,
-            execution.ready_at,
-            UNCHANGED,
-            execution.attempt,
-            spec.priority,
-            len(spec.payload),
-        )
-    ]
+    reason = expired(spec.policy, execution, now)
+    return [expiry(Held(row, -1, execution), reason, now)] if reason else []
 
 
-def _missed(
-    tenant: str, job_id: str, job: Job, spec: Spec, now: int
-) -> tuple[list[Due], facts.ExecutionsSkipped | None]:
+def _missed(tenant: str, job_id: str, job: Job, spec: Spec, now: int) -> tuple[list[Due], list[Event]]:
     missed = [job.next_at]
     while len(missed) < MISSED_STEP_MAX:
         following = next_cron_instant(spec.cron, spec.zone, missed[-1])
@@ -130,43 +152,31 @@ def _missed(
         # There are more: the latest of these may yet be among the ones that run.
         following = next_cron_instant(spec.cron, spec.zone, missed[-1])
         if following != NONE_AT and following <= now:
-            return [], _skip(tenant, job_id, missed[:-MISFIRE_MAX], missed[-MISFIRE_MAX])
+            return [], [_skip(tenant, job_id, "misfire", missed[:-MISFIRE_MAX], missed[-MISFIRE_MAX])]
     kept = [at for at in missed[-MISFIRE_MAX:] if now - at <= MISFIRE_WINDOW_MS]
     dropped = missed[: len(missed) - len(kept)]
+    late = _expired_first(spec.policy, kept, now)
+    live = kept[len(late) :]
     nexts = [*kept[1:], following]
-    skipped = _skip(tenant, job_id, dropped, kept[0] if kept else following) if dropped else None
-    return [
-        _due(tenant, job_id, job, spec, at, after) for at, after in zip(kept, nexts, strict=bool(kept))
-    ], skipped
+    skipped: list[Event] = []
+    if dropped:
+        skipped.append(_skip(tenant, job_id, "misfire", dropped, kept[0] if kept else following))
+    if late:
+        reason = expired_instant(spec.policy, late[-1], now)
+        skipped.append(_skip(tenant, job_id, reason, late, live[0] if live else following))
+    rows = zip(live, nexts[len(late) :], strict=bool(kept))
+    return [_due(tenant, job_id, job, spec, at, after) for at, after in rows], skipped
 
 
-def _skip(tenant: str, job_id: str, instants: list[int], next_at: int) -> facts.ExecutionsSkipped:
-    return facts.ExecutionsSkipped(
-        tenant, job_id, "misfire", instants[0], instants[-1], len(instants), next_at
-    )
+def _expired_first(policy: Policy, instants: list[int], now: int) -> list[int]:
+    """The instants, earliest first, whose deadline is over."""
+    return [at for at in instants if expired_instant(policy, at, now)]
 
 
-class Names:
-    """Dictionary of a column: each text once, rows hold its number."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, text: str) -> int:
-        """Number of `text`, given on first sight."""
-        found = self._numbers.get(text)
-        if found is None:
-            found = self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return found
-
-    def column(self, texts: Sequence[str]) -> list[int]:
-        """Numbers of `texts`. Often they are all the same."""
-        if not self.texts and texts and texts.count(texts[0]) == len(texts):
-            return [self.number(texts[0])] * len(texts)
-        number = self.number
-        return [number(text) for text in texts]
+def _skip(
+    tenant: str, job_id: str, reason: str, instants: list[int], next_at: int
+) -> facts.ExecutionsSkipped:
+    return facts.ExecutionsSkipped(tenant, job_id, reason, instants[0], instants[-1], len(instants), next_at)
 
 
 def queued_event(rows: list[Due]) -> facts.ExecutionsQueued:

@@ -2,12 +2,14 @@
 
 What is decided together for many executions is one event with columns of equal length; `tenants`, `queues`, `tasks`
 and `sessions` are dictionaries of an event, and `tenant`, `queue`, `task`, `session` columns index into them.
-Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v1.avsc` is the wire form.
+Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v2.avsc` is the wire form.
 """
 
 from __future__ import annotations
 
 import msgspec
+
+from minutebook.domain.policy import Policy
 
 
 class ExecutionsDueGranted(msgspec.Struct, frozen=True, gc=False):
@@ -40,6 +42,7 @@ class AttemptsSucceeded(msgspec.Struct, frozen=True, gc=False):
     tokens: list[int]
     start_delay_ms: list[int]  # as reported
     run_ms: list[int]  # as reported
+    results: list[bytes] = []  # JSON text; empty or one per row
 
 
 class ExecutionsGranted(msgspec.Struct, frozen=True, gc=False):
@@ -94,6 +97,7 @@ class JobSubmitted(msgspec.Struct, frozen=True, gc=False):
     priority: int
     next_at: int  # first instant
     traceparent: str
+    policy: Policy | None = None  # None = the defaults
 
 
 class AttemptFailed(msgspec.Struct, frozen=True, gc=False):
@@ -299,6 +303,7 @@ class QueueDeclared(msgspec.Struct, frozen=True, gc=False):
     command_id: str
     actor: str
     accepted_at: int
+    is_paused: bool = False
 
 
 class QueueCopied(msgspec.Struct, frozen=True, gc=False):
@@ -308,6 +313,7 @@ class QueueCopied(msgspec.Struct, frozen=True, gc=False):
     version: int
     is_open: bool
     tenants: list[str]
+    is_paused: bool = False
 
 
 class MailTaken(msgspec.Struct, frozen=True, gc=False):
@@ -343,6 +349,83 @@ class DayForgotten(msgspec.Struct, frozen=True, gc=False):
     day: int  # days since the epoch
 
 
+class AttemptSnoozed(msgspec.Struct, frozen=True, gc=False):
+    """running -> scheduled: a further attempt, not counted as a failure."""
+
+    tenant: str
+    execution: str
+    attempt: int
+    token: int
+    session: str
+    reason: str
+    retry_at: int
+    start_delay_ms: int
+    run_ms: int
+
+
+class AttemptProgressed(msgspec.Struct, frozen=True, gc=False):
+    """How far a running attempt is."""
+
+    tenant: str
+    execution: str
+    attempt: int
+    token: int
+    fraction: float
+    text: str
+    details: bytes
+
+
+class AttemptStuck(msgspec.Struct, frozen=True, gc=False):
+    """No progress for as long as its job allows."""
+
+    tenant: str
+    execution: str
+    attempt: int
+    token: int
+    session: str
+    since_at: int
+
+
+class ExecutionExpired(msgspec.Struct, frozen=True, gc=False):
+    """A waiting execution passed a deadline without a start: skipped."""
+
+    tenant: str
+    execution: str
+    attempt: int
+    reason: str
+
+
+class ExecutionCancelled(msgspec.Struct, frozen=True, gc=False):
+    """One execution cancelled; token: of the running attempt that is asked to stop, -1 = it waited."""
+
+    tenant: str
+    job_id: str
+    command_id: str
+    actor: str
+    reason: str
+    accepted_at: int
+    execution: str
+    token: int
+
+
+class ExecutionRedriven(msgspec.Struct, frozen=True, gc=False):
+    """A dead execution runs again under a new generation, with an attempt of the next number."""
+
+    tenant: str
+    job_id: str
+    command_id: str
+    actor: str
+    reason: str
+    accepted_at: int
+    execution: str
+    attempt: int
+    generation: int
+    version: int  # of the job, with the payload below if it is edited
+    is_edited: bool
+    payload: bytes
+    payload_sha256: bytes
+
+
 Event = (
     ExecutionsDueGranted
     | AttemptsSucceeded
@@ -372,4 +455,10 @@ Event = (
     | OwnershipTaken
     | LogOpened
     | DayForgotten
+    | AttemptSnoozed
+    | AttemptProgressed
+    | AttemptStuck
+    | ExecutionExpired
+    | ExecutionCancelled
+    | ExecutionRedriven
 )

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from minutebook.domain import events as facts
-from minutebook.domain.due import Names
 from minutebook.domain.keys import Lane
+from minutebook.domain.names import Names
 from minutebook.domain.offers import Session
 
 

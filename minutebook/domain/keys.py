@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 JOB: Final = 1
 EXECUTION: Final = 2
+DEADLINE: Final = 3
+START_DEADLINE: Final = 4
 
 _PLACE = struct.Struct(">IHB")
 _U64 = struct.Struct(">Q")

@@ -149,8 +149,9 @@ def acknowledge(session: Session, report: Report) -> None:
     for part in (report.succeeded, report.handed_back):
         for token in () if part is None else part.tokens:
             pop(token, None)
-    for failed in report.failed:
-        pop(failed.token, None)
+    for rows in (report.failed, report.snoozed, report.cancelled, report.progress):
+        for row in rows:
+            pop(row.token, None)
 
 
 def compare_held(session: Session, held: list[int], last_token: int, sequence: int) -> Missing:

@@ -13,10 +13,11 @@ from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.due import Names
 from minutebook.domain.events import Event
+from minutebook.domain.names import Names
 from minutebook.domain.records import DeadLetter, ForwardedCommand, Granted, Inbox, Mail, QueueFact
-from minutebook.domain.state import Execution, Spec
+from minutebook.domain.retries import deadline_at
+from minutebook.domain.state import NONE_AT, Execution, Spec
 from minutebook.errors import BrokenFrameError
 
 START_WITHIN_MS: Final = 1_500
@@ -25,10 +26,11 @@ GRANT_PAYLOAD_BYTES_MAX: Final = 8 << 20
 
 
 class ToSession(NamedTuple):
-    """One inbox record."""
+    """One inbox record. `stuck_after_ms`: of its grants, empty where no job sets it, else one per row, -1 = none."""
 
     session: str
     record: Inbox
+    stuck_after_ms: tuple[int, ...] = ()
 
 
 class ToPartition(NamedTuple):
@@ -78,6 +80,8 @@ def granted(grants: list[_Grant]) -> Granted:
     specs = [grant.spec for grant in grants]
     executions = [grant.execution for grant in grants]
     traces = [spec.traceparent for spec in specs]
+    has_policies = any(spec.explicit is not None for spec in specs)
+    details = [execution.details for execution in executions]
     tenants, tenant = _same([grant.tenant for grant in grants])
     queues, queue = _same([spec.queue for spec in specs])
     tasks, task = _same([spec.task for spec in specs])
@@ -97,6 +101,24 @@ def granted(grants: list[_Grant]) -> Granted:
         timeout_ms=[spec.timeout_ms for spec in specs],
         payloads=[spec.payload for spec in specs],
         traceparents=traces if any(traces) else [],
+        max_attempts=[spec.policy.max_attempts for spec in specs] if has_policies else [],
+        deadlines_at=_deadlines_at(grants) if has_policies else [],
+        details=details if any(details) else [],
+    )
+
+
+def _deadlines_at(grants: list[_Grant]) -> list[int]:
+    ends = [deadline_at(grant.spec.policy, grant.execution) for grant in grants]
+    return [NONE_AT if end is None else end for end in ends] if any(end is not None for end in ends) else []
+
+
+def _stuck_after_ms(grants: list[_Grant]) -> tuple[int, ...]:
+    """After how long without progress each is stuck; empty where none can be."""
+    if not any(grant.spec.explicit is not None for grant in grants):
+        return ()
+    return tuple(
+        -1 if grant.spec.policy.stuck_after_ms is None else grant.spec.policy.stuck_after_ms
+        for grant in grants
     )
 
 
@@ -105,7 +127,7 @@ def _split(grants: list[_Grant]) -> Iterable[list[_Grant]]:
     portion: list[_Grant] = []
     size = 0
     for grant in grants:
-        more = len(grant.spec.payload) + 200
+        more = len(grant.spec.payload) + len(grant.execution.details) + 200
         if portion and size + more > INBOX_PAYLOAD_BYTES_MAX:
             yield portion
             portion, size = [], 0
@@ -153,7 +175,7 @@ def outputs(
     for session, grants in by_session.items():
         for portion in _split(grants):
             record = Inbox(session, partition, frame, start_at + START_WITHIN_MS, [], granted(portion))
-            found.append(ToSession(session, record))
+            found.append(ToSession(session, record, _stuck_after_ms(portion)))
     return found
 
 
@@ -163,7 +185,7 @@ def _single(
     frame, row = token >> 16, token & 0xFFFF
     match event:
         case facts.QueueDeclared():
-            fact = QueueFact(event.name, event.version, event.is_open, event.tenants)
+            fact = QueueFact(event.name, event.version, event.is_open, event.tenants, event.is_paused)
             for other in range(partitions):
                 if other != partition:
                     yield ToPartition(other, Mail(partition, frame, row, fact))
@@ -173,19 +195,24 @@ def _single(
         case facts.RecordRejected():
             yield ToRejected(event.topic, event.partition, event.offset, event.reason)
         case facts.JobCancelled():
-            yield from _cancels(book, event, partition, frame, at)
+            for name, granted_as in zip(event.stopping, event.tokens, strict=True):
+                yield from _cancel(book, event.tenant, name, granted_as, partition, frame, at)
+        case facts.ExecutionCancelled():
+            yield from _cancel(book, event.tenant, event.execution, event.token, partition, frame, at)
         case facts.ExecutionDead():
             yield _dead_letter(book, event, frame, row)
         case _:
             return
 
 
-def _cancels(book: Book, event: facts.JobCancelled, partition: int, frame: int, at: int) -> Iterable[Output]:
-    for name, token in zip(event.stopping, event.tokens, strict=True):
-        execution = book.running.get(keys.execution_row(event.tenant, name))
-        if execution is not None and execution.token == token:
-            record = Inbox(execution.session, partition, frame, at, [], None, [token])
-            yield ToSession(execution.session, record)
+def _cancel(
+    book: Book, tenant: str, name: str, token: int, partition: int, frame: int, at: int
+) -> Iterable[Output]:
+    """The request to stop, where that attempt still runs."""
+    execution = book.running.get(keys.execution_row(tenant, name))
+    if execution is not None and execution.token == token:
+        record = Inbox(execution.session, partition, frame, at, [], None, [token])
+        yield ToSession(execution.session, record)
 
 
 def _dead_letter(book: Book, event: facts.ExecutionDead, frame: int, row: int) -> Output:

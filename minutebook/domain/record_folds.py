@@ -60,7 +60,7 @@ def queue_declared(book: Book, event: facts.QueueDeclared, token: int, now: int)
 
 def queue_copied(book: Book, event: facts.QueueCopied, token: int, now: int) -> None:
     """This partition knows the queue."""
-    book.queues.put(event.name.encode(), Queue(event.version, event.is_open, event.tenants))
+    book.queues.put(event.name.encode(), Queue(event.version, event.is_open, event.tenants, event.is_paused))
 
 
 def mail_taken(book: Book, event: facts.MailTaken, token: int, now: int) -> None:

@@ -44,6 +44,7 @@ class Succeeded(msgspec.Struct, frozen=True, gc=False):
     tokens: list[int]
     start_delay_ms: list[int]  # start - due_at
     run_ms: list[int]
+    results: list[bytes] = []  # JSON text; empty or one per row
 
 
 class Failed(msgspec.Struct, frozen=True, gc=False):
@@ -77,6 +78,38 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     attempt: int
 
 
+class Snoozed(msgspec.Struct, frozen=True, gc=False):
+    """An attempt that asks for another one later, not counted."""
+
+    tenant: str
+    execution: str
+    token: int
+    after_ms: int  # from the moment the owner decides
+    reason: str = ""
+    start_delay_ms: int = 0
+    run_ms: int = 0
+
+
+class CancelledByTask(msgspec.Struct, frozen=True, gc=False):
+    """An attempt whose task cancels the execution."""
+
+    tenant: str
+    execution: str
+    token: int
+    reason: str = ""
+
+
+class Progress(msgspec.Struct, frozen=True, gc=False):
+    """How far a running attempt is."""
+
+    tenant: str
+    execution: str
+    token: int
+    fraction: float  # 0 to 1
+    text: str = ""  # at most 1,000 characters
+    details: bytes = b""  # JSON text of at most 16 KiB for the next attempt to resume from
+
+
 class Report(msgspec.Struct, frozen=True, gc=False):
     """Worker to owner, on worker-reports of the partition. Pulse, results, hand-backs and claims together."""
 
@@ -88,6 +121,9 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     failed: list[Failed] = msgspec.field(default_factory=list)
     handed_back: HandedBack | None = None
     claims: list[Claim] = msgspec.field(default_factory=list)
+    snoozed: list[Snoozed] = msgspec.field(default_factory=list)
+    cancelled: list[CancelledByTask] = msgspec.field(default_factory=list)
+    progress: list[Progress] = msgspec.field(default_factory=list)
 
 
 class Tick(msgspec.Struct, frozen=True, gc=False):
@@ -104,6 +140,7 @@ class QueueFact(msgspec.Struct, frozen=True, gc=False):
     version: int
     is_open: bool
     tenants: list[str]
+    is_paused: bool = False  # nothing of it is granted
 
 
 class ForwardedCommand(msgspec.Struct, frozen=True, gc=False):
@@ -142,6 +179,9 @@ class Granted(msgspec.Struct, frozen=True, gc=False):
     timeout_ms: list[int]
     payloads: list[bytes]
     traceparents: list[str]  # empty or one per row
+    max_attempts: list[int] = []  # empty = the default, or one per row
+    deadlines_at: list[int] = []  # empty or one per row, ms, -1 = none: nothing runs beyond
+    details: list[bytes] = []  # of the attempt before; empty or one per row
 
 
 class ClaimAnswer(msgspec.Struct, frozen=True, gc=False):

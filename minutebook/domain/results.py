@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from itertools import repeat
+from typing import Final
+
+import msgspec
 
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.due import Names
+from minutebook.domain.commands import REASON_CHARS_MAX
 from minutebook.domain.events import Event
-from minutebook.domain.records import Failed, HandedBack, Report, Succeeded
-from minutebook.domain.retries import GiveUp, after_failure, after_loss, withdrawal_wait_ms
+from minutebook.domain.giving_up import Held, dead, expiry
+from minutebook.domain.names import Names
+from minutebook.domain.placing import spec_of
+from minutebook.domain.policy import Policy
+from minutebook.domain.records import (
+    CancelledByTask,
+    Failed,
+    HandedBack,
+    Progress,
+    Report,
+    Snoozed,
+    Succeeded,
+)
+from minutebook.domain.retries import (
+    Failing,
+    GiveUp,
+    Retry,
+    after_failure,
+    after_loss,
+    deadline_at,
+    expired,
+    withdrawal_wait_ms,
+)
 from minutebook.domain.state import NONE_AT, Execution
 
 MESSAGE_CHARS_MAX: Final = 8_192
+SNOOZE_MAX_MS: Final = 366 * keys.DAY_MS
+DETAILS_BYTES_MAX: Final = 16 << 10
+RESULT_BYTES_MAX: Final = 64 << 10
 ERROR_TYPE_CHARS_MAX: Final = 256
 REFUSED: Final = "stale token"
 REFUSALS_MAX: Final = 1_000
-
-
-class Held(NamedTuple):
-    """A running attempt."""
-
-    key: bytes
-    token: int
-    execution: Execution
 
 
 def legible(text: str, chars_max: int) -> str:
@@ -46,8 +66,14 @@ def decide_report(book: Book, report: Report, now: int, ended: Mapping[int, str]
         yield _succeeded(book, report.session, report.succeeded, ended)
     for failed in report.failed:
         yield _failed(book, report.session, failed, now, ended)
+    for snoozed in report.snoozed:
+        yield _snoozed(book, report.session, snoozed, now, ended)
+    for cancelled in report.cancelled:
+        yield _cancelled(book, report.session, cancelled, ended)
+    for progress in report.progress:
+        yield _progressed(book, report.session, progress)
     if report.handed_back is not None:
-        yield _handed_back(book, report.session, report.handed_back, ended)
+        yield _handed_back(book, report.session, report.handed_back, now, ended)
 
 
 def _refused(session: str, kind: str, tenant: str, execution: str, token: int, reason: str) -> Event:
@@ -67,16 +93,22 @@ def _is_running(execution: Execution | None, session: str, token: int) -> bool:
 
 
 def _succeeded(book: Book, session: str, result: Succeeded, ended: Mapping[int, str]) -> list[Event]:
-    rows: list[tuple[int, str, int, int, int]] = []
+    rows: list[tuple[int, str, int, int, int, bytes]] = []
     refused: list[Event] = []
     taken: set[int] = set()
     get = book.running.get
     tenants = [tenant.encode() + b"\0" for tenant in result.tenants]
     columns = zip(
-        result.tenant, result.executions, result.tokens, result.start_delay_ms, result.run_ms, strict=True
+        result.tenant,
+        result.executions,
+        result.tokens,
+        result.start_delay_ms,
+        result.run_ms,
+        result.results or repeat(b"", len(result.tokens)),
+        strict=True,
     )
     for row in columns:
-        number, name, token, _, _ = row
+        number, name, token, _, _, _ = row
         execution = get(tenants[number] + name.encode())
         if (
             execution is not None
@@ -91,7 +123,7 @@ def _succeeded(book: Book, session: str, result: Succeeded, ended: Mapping[int, 
     refused = _bounded(session, "result", refused)
     if not rows:
         return refused
-    tenant, executions, tokens, start_delay_ms, run_ms = (list(column) for column in zip(*rows, strict=True))
+    tenant, executions, tokens, start_delay_ms, run_ms, results = map(list, zip(*rows, strict=True))
     event = facts.AttemptsSucceeded(
         tenants=result.tenants,
         tenant=tenant,
@@ -99,6 +131,7 @@ def _succeeded(book: Book, session: str, result: Succeeded, ended: Mapping[int, 
         tokens=tokens,
         start_delay_ms=start_delay_ms,
         run_ms=run_ms,
+        results=results if result.results else [],
     )
     return [event, *refused]
 
@@ -112,33 +145,38 @@ def _failed(book: Book, session: str, failed: Failed, now: int, ended: Mapping[i
         return [_refused(session, "result", failed.tenant, failed.execution, failed.token, REFUSED)]
     message = legible(failed.message, MESSAGE_CHARS_MAX)
     error_type = legible(failed.error_type, ERROR_TYPE_CHARS_MAX)
+    told = msgspec.structs.replace(failed, message=message, error_type=error_type)
     if execution.is_stopping:
         cause = f"{error_type}: {message}"
         return [
             facts.AttemptCancelled(failed.tenant, failed.execution, execution.attempt, failed.token, cause)
         ]
-    return _failure(execution, session, failed, error_type, message, now)
+    return _failure(book, Held(key, failed.token, execution), told, now)
 
 
-def _failure(
-    execution: Execution, session: str, failed: Failed, error_type: str, message: str, now: int
-) -> list[Event]:
-    follows = after_failure(
+def _policy(book: Book, held: Held) -> Policy:
+    return spec_of(book, held.key, held.execution.version).policy
+
+
+def _failure(book: Book, held: Held, failed: Failed, now: int) -> list[Event]:
+    execution, policy = held.execution, _policy(book, held)
+    failing = Failing(
         failed.tenant,
         failed.execution,
         execution.failures + 1,
-        is_permanent=failed.is_permanent,
-        retry_after_ms=failed.retry_after_ms,
-        now=now,
+        failed.error_type,
+        failed.is_permanent,
+        failed.retry_after_ms,
     )
+    follows = after_failure(policy, failing, deadline_at(policy, execution), now)
     ended = facts.AttemptFailed(
         tenant=failed.tenant,
         execution=failed.execution,
         attempt=execution.attempt,
         token=failed.token,
-        session=session,
-        error_type=error_type,
-        message=message,
+        session=execution.session,
+        error_type=failed.error_type,
+        message=failed.message,
         is_permanent=failed.is_permanent,
         retry_at=NONE_AT if isinstance(follows, GiveUp) else follows.at,
         start_delay_ms=failed.start_delay_ms,
@@ -146,29 +184,80 @@ def _failure(
     )
     if not isinstance(follows, GiveUp):
         return [ended]
-    key = keys.execution_row(failed.tenant, failed.execution)
-    return [ended, _dead(Held(key, failed.token, execution), follows.cause, error_type, message, now)]
+    return [ended, dead(held, follows.cause, failed.error_type, failed.message, now)]
 
 
-def _dead(held: Held, cause: str, error_type: str, message: str, now: int) -> Event:
+def overrun(book: Book, held: Held, error_type: str, message: str, now: int) -> list[Event]:
+    """The owner ends an attempt of which nothing is heard beyond its time: its token is worth nothing from here on."""
     tenant, name = keys.names(held.key)
-    execution = held.execution
-    return facts.ExecutionDead(
-        tenant=tenant,
-        execution=name,
-        version=execution.version,
-        generation=execution.generation,
-        attempt=execution.attempt,
-        scheduled_at=execution.scheduled_at,
-        due_at=execution.due_at,
-        given_up_at=now,
-        cause=cause,
-        error_type=error_type,
-        message=message,
+    if held.execution.is_stopping:
+        cause = "it did not stop when it was asked to"
+        return [facts.AttemptCancelled(tenant, name, held.execution.attempt, held.token, cause)]
+    failed = Failed(tenant, name, held.token, error_type, message, False)
+    return _failure(book, held, failed, now)
+
+
+def _snoozed(book: Book, session: str, snoozed: Snoozed, now: int, ended: Mapping[int, str]) -> list[Event]:
+    key = keys.execution_row(snoozed.tenant, snoozed.execution)
+    execution = book.running.get(key)
+    if execution is None or not _is_running(execution, session, snoozed.token):
+        if ended.get(snoozed.token) in ("snoozed", "failed"):
+            return []
+        return [_refused(session, "result", snoozed.tenant, snoozed.execution, snoozed.token, REFUSED)]
+    if execution.is_stopping:
+        return [
+            facts.AttemptCancelled(
+                snoozed.tenant, snoozed.execution, execution.attempt, snoozed.token, "it was asked to stop"
+            )
+        ]
+    event = facts.AttemptSnoozed(
+        snoozed.tenant,
+        snoozed.execution,
+        execution.attempt,
+        snoozed.token,
+        session,
+        legible(snoozed.reason, REASON_CHARS_MAX),
+        now + min(max(snoozed.after_ms, 0), SNOOZE_MAX_MS),
+        snoozed.start_delay_ms,
+        snoozed.run_ms,
     )
+    return [event]
 
 
-def _handed_back(book: Book, session: str, back: HandedBack, ended: Mapping[int, str]) -> list[Event]:
+def _cancelled(book: Book, session: str, cancelled: CancelledByTask, ended: Mapping[int, str]) -> list[Event]:
+    tenant, name, token = cancelled.tenant, cancelled.execution, cancelled.token
+    execution = book.running.get(keys.execution_row(tenant, name))
+    if execution is None or not _is_running(execution, session, token):
+        return (
+            []
+            if ended.get(token) == "failed"
+            else [_refused(session, "result", tenant, name, token, REFUSED)]
+        )
+    cause = legible(cancelled.reason, REASON_CHARS_MAX)
+    return [facts.AttemptCancelled(tenant, name, execution.attempt, token, cause)]
+
+
+def _progressed(book: Book, session: str, progress: Progress) -> list[Event]:
+    tenant, name, token = progress.tenant, progress.execution, progress.token
+    execution = book.running.get(keys.execution_row(tenant, name))
+    if execution is None or not _is_running(execution, session, token):
+        return [_refused(session, "progress", tenant, name, token, REFUSED)]
+    fraction = progress.fraction if math.isfinite(progress.fraction) else 0.0
+    event = facts.AttemptProgressed(
+        tenant,
+        name,
+        execution.attempt,
+        token,
+        min(max(fraction, 0.0), 1.0),
+        legible(progress.text, REASON_CHARS_MAX),
+        progress.details,
+    )
+    return [event]
+
+
+def _handed_back(
+    book: Book, session: str, back: HandedBack, now: int, ended: Mapping[int, str]
+) -> list[Event]:
     held: list[Held] = []
     events: list[Event] = []
     taken: set[int] = set()
@@ -183,7 +272,7 @@ def _handed_back(book: Book, session: str, back: HandedBack, ended: Mapping[int,
             held.append(Held(key, token, execution))
         elif ended.get(token) != "handed_back":
             events.append(_refused(session, "hand-back", tenant, name, token, REFUSED))
-    return [*returned("handed_back", held, NONE_AT), *_bounded(session, "hand-back", events)]
+    return [*returned(book, "handed_back", held, now), *_bounded(session, "hand-back", events)]
 
 
 def _columns(held: list[Held]) -> dict[str, list[int] | list[str]]:
@@ -207,7 +296,7 @@ def _stopped(held: list[Held], cause: str) -> list[Event]:
     ]
 
 
-def returned(reason: str, held: list[Held], now: int) -> list[Event]:
+def returned(book: Book, reason: str, held: list[Held], now: int) -> list[Event]:
     """Grants given back by the worker (`handed_back`) or taken back by the owner (`withdrawn`), uncounted.
 
     After three withdrawals an execution waits before its next grant. One that was asked to stop ends as cancelled.
@@ -221,31 +310,43 @@ def returned(reason: str, held: list[Held], now: int) -> list[Event]:
     ]
     columns = _columns(live)
     wait_until = [now + wait if wait else NONE_AT for wait in waits]
-    return [facts.GrantsReturned(reason=reason, wait_until=wait_until, **columns), *events]  # type: ignore[arg-type]
+    events.insert(0, facts.GrantsReturned(reason=reason, wait_until=wait_until, **columns))  # type: ignore[arg-type]
+    for item in live:
+        why = expired(_policy(book, item), item.execution, now)
+        if why:
+            events.append(expiry(item, why, now))
+    return events
 
 
-def lost(cause: str, held: list[Held], now: int) -> list[Event]:
+def lost(book: Book, cause: str, held: list[Held], now: int) -> list[Event]:
     """Attempts whose lease is over or that their session no longer holds: a further attempt at once, up to the cap."""
     live = [item for item in held if not item.execution.is_stopping]
     events = _stopped(held, cause)
     if not live:
         return events
-    follows = [after_loss(item.execution.losses + 1, now) for item in live]
+    follows = [_after_loss(book, item, now) for item in live]
     has_retry = [not isinstance(step, GiveUp) for step in follows]
     events.insert(0, facts.AttemptsLost(cause=cause, has_retry=has_retry, **_columns(live)))  # type: ignore[arg-type]
     for item, step in zip(live, follows, strict=True):
         if isinstance(step, GiveUp):
-            message = f"its workers were lost {item.execution.losses + 1} times"
-            events.append(_dead(item, step.cause, "Lost", message, now))
+            events.append(dead(item, step.cause, "Lost", _lost_message(item), now))
     return events
 
 
-def died(held: Held, now: int) -> list[Event]:
+def _after_loss(book: Book, item: Held, now: int) -> Retry | GiveUp:
+    policy = _policy(book, item)
+    return after_loss(policy, item.execution.losses + 1, deadline_at(policy, item.execution), now)
+
+
+def _lost_message(item: Held) -> str:
+    return f"its workers were lost {item.execution.losses + 1} times"
+
+
+def died(book: Book, held: Held, now: int) -> list[Event]:
     """The loss of a waiting execution that was withdrawn from a session which then died: a payload may have killed it."""
-    losses = held.execution.losses + 1
-    follows = after_loss(losses, now)
+    follows = _after_loss(book, held, now)
     columns = _columns([held])
     event = facts.AttemptsLost(cause="session_died", has_retry=[not isinstance(follows, GiveUp)], **columns)  # type: ignore[arg-type]
     if not isinstance(follows, GiveUp):
         return [event]
-    return [event, _dead(held, follows.cause, "Lost", f"its workers were lost {losses} times", now)]
+    return [event, dead(held, follows.cause, "Lost", _lost_message(held), now)]

@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from minutebook.domain.policy import DEFAULT, Policy
+
 NONE_AT: Final = -1
 UNCHANGED: Final = -2
 """In a `next_at` column: this row does not come from the job's schedule."""
@@ -16,6 +18,7 @@ UNCHANGED: Final = -2
 
 class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A job that is not closed. `open` counts its open executions; `indexed_at` is where its row of the index lies.
+    `version` is what comes due next; versions are numbered up to `last_version`.
 
     A job that fires once (`is_once`) counts its one execution as open from the start and keeps `next_at` and
     `indexed_at`, so that its row need not be written again when it comes due.
@@ -31,6 +34,8 @@ class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     command_id: str
     accepted_at: int
     is_once: bool = False
+    has_deadlines: bool = False
+    last_version: int = 1
 
 
 class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -44,10 +49,18 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
     zone: str
     timeout_ms: int
     traceparent: str
+    explicit: Policy | None = None
+
+    @property
+    def policy(self) -> Policy:
+        """How attempts are retried and bounded."""
+        return self.explicit or DEFAULT
 
 
 class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """An open execution. `ready_at` is its time in the queued set, `indexed_at` its place in the time index."""
+    """An open execution. `ready_at` is its time in the queued set, `indexed_at` its place in the time index;
+    `details` is what an attempt noted last, to resume from.
+    """
 
     version: int
     attempt: int
@@ -63,6 +76,8 @@ class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
     withdrawals: int = 0
     generation: int = 0
     is_stopping: bool = False
+    started_at: int = NONE_AT
+    details: bytes = b""
 
 
 class Queue(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -71,6 +86,7 @@ class Queue(msgspec.Struct, array_like=True, frozen=True, gc=False):
     version: int
     is_open: bool
     tenants: list[str]
+    is_paused: bool = False
 
 
 class Session(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -93,8 +109,8 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """How far the log is folded, and what the frame headers said last.
 
     `inputs`: topic -> (topic id, last offset consumed). `mail`: sender -> (frame, row) last taken. `days`: days that
-    hold remembered rows. `index_low`: nothing of the time index lies before it. `voids`: void records above
-    `outputs_sent_through`, so that outputs are sent again of valid frames alone.
+    hold remembered rows. `index_low`: nothing that is to come due lies before it. `voids`: void records above
+    `outputs_sent_through`, so that outputs are sent again of valid frames alone. `format`: that of the store's rows.
     """
 
     position: int = -1
@@ -114,3 +130,4 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True, gc=False):
     taken_at: int = -1
     rules: int = 1
     voids: list[int] = []
+    format: int = 1

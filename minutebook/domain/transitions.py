@@ -14,6 +14,9 @@
 | waiting     | worker_died         | lost, and given up                         |
 | running     | returned            | queued, or scheduled until its wait is over |
 | running     | stopped             | cancelled                                  |
+| running     | snoozed             | scheduled (a further attempt)              |
+| waiting     | expired             | skipped, or failed and given up            |
+| given up    | redriven            | scheduled (a further attempt)              |
 """
 
 from __future__ import annotations
@@ -39,6 +42,11 @@ LEGAL: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("scheduled", "worker_died"): frozenset({"lost"}),
     ("running", "returned"): frozenset({"queued", "scheduled"}),
     ("running", "stopped"): frozenset({"cancelled"}),
+    ("running", "snoozed"): frozenset({"scheduled"}),
+    ("queued", "expired"): frozenset({"skipped", "failed"}),
+    ("scheduled", "expired"): frozenset({"skipped", "failed"}),
+    ("failed", "redriven"): frozenset({"scheduled"}),
+    ("lost", "redriven"): frozenset({"scheduled"}),
 }
 
 

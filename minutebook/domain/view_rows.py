@@ -13,10 +13,21 @@ from typing import Final
 
 import msgspec
 
+from minutebook.domain.policy import Policy
 from minutebook.store.port import Rows
 
-FAMILIES: Final = ("cursors", "jobs", "progress", "executions", "requests", "commands", "queues", "sessions")
-FORMAT: Final = 1
+FAMILIES: Final = (
+    "cursors",
+    "jobs",
+    "progress",
+    "executions",
+    "requests",
+    "commands",
+    "queues",
+    "sessions",
+    "dead",
+)
+FORMAT: Final = 2
 """Version of these rows: a view of another version is dropped and folded again."""
 
 _PARTITION = struct.Struct(">H")
@@ -39,6 +50,7 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     accepted_at: int
     actor: str
     traceparent: str
+    policy: Policy | None = None
 
 
 class Progress(msgspec.Struct, array_like=True, gc=False):
@@ -54,6 +66,14 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
     last_outcome: str = ""
 
 
+class Headway(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """How far a running attempt said it was, and when."""
+
+    at: int
+    fraction: float
+    text: str
+
+
 class Attempt(msgspec.Struct, array_like=True, gc=False):
     """One try of an execution."""
 
@@ -66,6 +86,8 @@ class Attempt(msgspec.Struct, array_like=True, gc=False):
     session: str = ""
     error_type: str = ""
     message: str = ""
+    result: bytes = b""
+    headway: Headway | None = None
 
 
 class Skip(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -85,6 +107,7 @@ class ExecutionRow(msgspec.Struct, array_like=True, gc=False):
     last: Attempt
     earlier: tuple[Attempt, ...] = ()
     skip: Skip | None = None
+    generation: int = 0
 
 
 class CommandRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -107,6 +130,17 @@ class QueueRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     version: int
     is_open: bool
     tenants: list[str]
+    is_paused: bool = False
+
+
+class DeadRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """An execution given up and not redriven since."""
+
+    cause: str
+    error_type: str
+    message: str
+    attempt: int
+    generation: int
 
 
 class CursorRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -146,6 +180,16 @@ def execution_suffix(job: bytes, key: bytes) -> str:
 def executions_of(job: bytes) -> tuple[bytes, bytes]:
     """First key, and end, of all executions of a job."""
     return job + b"\0", job + b"\1"
+
+
+def dead_row(prefix: bytes, tenant: str, at: int, execution: str) -> bytes:
+    """Key of a dead execution: those of a tenant sort by the instant at which they were given up."""
+    return prefix + f"{tenant}\0".encode() + _INSTANT.pack(at) + execution.encode()
+
+
+def dead_parts(key: bytes, first: bytes) -> tuple[int, str]:
+    """(instant, execution id) in the key of a dead execution; `first` is the first key of its tenant."""
+    return int(_INSTANT.unpack_from(key, len(first) - 8)[0]), key[len(first) :].decode()
 
 
 def command_row(prefix: bytes, tenant: str, command_id: str, job_id: str) -> bytes:

@@ -13,10 +13,11 @@ from minutebook.domain.commands import Command
 from minutebook.domain.decide import decide
 from minutebook.domain.due import Due, due_granted_event, due_of, queued_event
 from minutebook.domain.events import Event
+from minutebook.domain.giving_up import Held
 from minutebook.domain.grants import granted_event
 from minutebook.domain.outputs import ToSession, outputs
 from minutebook.domain.records import Inbox, Report
-from minutebook.domain.results import Held, decide_report, lost
+from minutebook.domain.results import decide_report, lost
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_rows import FAMILIES as VIEW_FAMILIES
 from minutebook.domain.view_rows import CursorRow
@@ -41,6 +42,8 @@ class Partition:
         self._log = MemoryEventLog(1, clock.now)
         self._book = Book(MemoryRows(FAMILIES))
         self._reader = FrameReader()
+        self._passed: set[bytes] = set()
+        """Rows of the time index that were due and said nothing: deadlines of what started."""
         self._view_rows = MemoryRows(VIEW_FAMILIES)
         self.view = PartitionView(self._view_rows, 0)
         self._append([facts.LogOpened("test", 1, 0, CLOCK_BOUND_MS, FORMAT_VERSION)])
@@ -55,7 +58,7 @@ class Partition:
 
     def next_at(self) -> int | None:
         """When something comes due next, ms; None if nothing will."""
-        head = next((key for key, _ in self._book.index.scan(b"")), None)
+        head = next((key for key, _ in self._book.index.scan(b"") if key not in self._passed), None)
         return None if head is None else keys.index_parts(head)[0]
 
     def grant(self) -> list[Inbox]:
@@ -72,15 +75,17 @@ class Partition:
     def lose(self) -> None:
         """The worker is gone and comes back at once: everything that runs is lost."""
         held = [Held(key, row.token, row) for key, row in self._book.running.scan(b"")]
-        self._append(lost("lease_over", held, self._clock.now()))
+        self._append(lost(self._book, "lease_over", held, self._clock.now()))
 
     # -- what waits
 
     def _grant_due(self) -> list[tuple[Event, int]]:
         now = self._clock.now()
         bound = keys.index_bound(now + 1)
-        found = [due_of(self._book, key, now) for key, _ in self._book.index.scan(b"") if key < bound]
-        events: list[Event] = [skipped for _, skipped in found if skipped is not None]
+        due = [key for key, _ in self._book.index.scan(b"") if key < bound and key not in self._passed]
+        found = [due_of(self._book, key, now) for key in due]
+        self._passed.update(key for key, said in zip(due, found, strict=True) if said == ([], []))
+        events: list[Event] = [event for _, said in found for event in said]
         rows = [row for some, _ in found for row in some]
         known: list[Due] = [row for row in rows if row.task in self._tasks]
         unknown = [row for row in rows if row.task not in self._tasks]

@@ -38,10 +38,7 @@ Record = (
     | records.DeadLetter
 )
 
-_COMMANDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (commands.SubmitJob, commands.CancelJob, commands.RunJobNow, commands.DeclareQueue)
-}
+_COMMANDS: dict[str, Any] = {kind.__name__: kind for kind in commands.Command.__args__}
 _BODIES: dict[str, Any] = {kind.__name__: kind for kind in (records.QueueFact, records.ForwardedCommand)}
 _PLAIN: dict[str, Any] = _COMMANDS | {
     kind.__name__: kind
@@ -56,6 +53,7 @@ _COLUMNS: dict[str, dict[str, Any]] = {
 """Fields that are null or a record of columns. Avro has typed their rows already: they are passed on as they are."""
 _OPTIONAL: dict[str, tuple[str, ...]] = {
     "Report": ("pulse", "full", "succeeded", "handed_back"),
+    "SubmitJob": ("policy",),
     "Inbox": ("granted",),
 }
 """Fields that are null or a record. Named, the writer need not try the whole of it against each branch: half the time."""

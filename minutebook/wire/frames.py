@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 from fastavro import schemaless_writer
 
-from minutebook.domain.events import Event
+from minutebook.domain.events import Event, JobSubmitted
+from minutebook.domain.policy import Policy
 from minutebook.domain.rows import rows_of
 from minutebook.errors import DecodeError
 from minutebook.wire import codec, schemas
@@ -70,12 +71,26 @@ def encode_frame(frame: Frame) -> bytes:
     datum["inputs"] = [msgspec.structs.asdict(item) for item in frame.inputs]
     datum["slices"] = [msgspec.structs.asdict(item) for item in frame.slices]
     datum["events"] = [
-        (f"{codec.NAMESPACE}.{type(event).__name__}", msgspec.structs.asdict(event)) for event in frame.events
+        (f"{codec.NAMESPACE}.{type(event).__name__}", _fields(event)) for event in frame.events
     ]
     out = io.BytesIO()
     out.write(schema.header)
     schemaless_writer(out, schema.parsed, datum)
     return out.getvalue()
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(event)
+    if isinstance(event, JobSubmitted) and event.policy is not None:
+        fields["policy"] = msgspec.structs.asdict(event.policy)
+    return fields
+
+
+def _event(kind: str, fields: dict[str, Any]) -> Event:
+    if fields.get("policy") is not None:
+        fields["policy"] = Policy(**fields["policy"])
+    event: Event = _EVENTS[kind](**fields)
+    return event
 
 
 def decode_frame(data: bytes | None) -> Frame:
@@ -87,7 +102,7 @@ def decode_frame(data: bytes | None) -> Frame:
         raise DecodeError(f"a {name} on the event log")
     datum["inputs"] = [InputPosition(**item) for item in datum["inputs"]]
     datum["slices"] = [Slice(**item) for item in datum["slices"]]
-    datum["events"] = [_EVENTS[kind](**fields) for kind, fields in datum["events"]]
+    datum["events"] = [_event(kind, fields) for kind, fields in datum["events"]]
     return Frame(**datum)
 
 

@@ -90,7 +90,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "D2 tenant in the body": ({"tenant_id": "other"}, "tenant_id"),
     "D3 status": ({"status": "succeeded"}, "status"),
     "D4 attempt": ({"attempt": -1}, "attempt"),
-    "D5 retry, not there yet": ({"retry": {"max_attempts": 10**9}}, "retry"),
+    "D5 retry": ({"retry": {"max_attempts": 10**9}}, "retry/max_attempts"),
     "D6 zero timeout": ({"timeout": 0}, "timeout"),
     "D6 zero timeout as text": ({"timeout": "PT0S"}, "timeout"),
     "D7 negative timeout": ({"timeout": -5}, "timeout"),

@@ -18,9 +18,10 @@ from minutebook.domain import book as state
 from minutebook.domain import events as facts
 from minutebook.domain import keys, view_rows
 from minutebook.domain.book import Book
-from minutebook.domain.decide import next_cron_instant
 from minutebook.domain.events import Event
+from minutebook.domain.placing import spec_of
 from minutebook.domain.state import NONE_AT, Job
+from minutebook.domain.submit import next_cron_instant
 from minutebook.log.apply import fold_events, take
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader
@@ -197,7 +198,8 @@ def test_a_state_holds_together(maker: LogMaker) -> None:
             lanes[lane] += 1
     found = {key for key, _ in book.index.scan(b"")}
     for row, job in book.jobs.scan(b""):
-        assert book.specs.get(keys.spec_row(row, job.version)) is not None
+        has_version = book.specs.get(keys.spec_row(row, job.version)) is not None
+        assert has_version or job.next_at == NONE_AT
         is_waiting = is_indexed(maker, row, job)
         assert is_waiting or job.is_once or job.next_at == NONE_AT
         if is_waiting:
@@ -205,11 +207,26 @@ def test_a_state_holds_together(maker: LogMaker) -> None:
         assert job.open == open_of.pop(row, 0) + (job.is_once and is_waiting)
         assert job.open or job.next_at != NONE_AT, "a job that has come to its end is closed"
     assert not open_of, "an open execution has an open job"
-    assert found == index
+    deadlines = {key for key in found if keys.index_parts(key)[1] in (keys.DEADLINE, keys.START_DEADLINE)}
+    assert found - deadlines == index
+    for key in deadlines:
+        at, kind, row = keys.index_parts(key)
+        execution = book.execution(row)
+        assert execution is not None, "a deadline goes with its execution"
+        policy = spec_of(book, row, execution.version).policy
+        after_ms = policy.deadline_ms if kind == keys.DEADLINE else policy.start_deadline_ms
+        assert after_ms is not None
+        assert at == execution.due_at + after_ms
     assert {key for key, _ in book.queued.scan(b"")} == queued
     assert dict(book.counts.scan(b"")) == dict(lanes)
-    assert all(keys.index_parts(key)[0] >= book.cursor.index_low for key in found)
-    assert len(dict(book.specs.scan(b""))) == len(dict(book.jobs.scan(b"")))
+    assert all(keys.index_parts(key)[0] >= book.cursor.index_low for key in index)
+    versions = {keys.spec_row(row, job.version) for row, job in book.jobs.scan(b"")}
+    in_use = {
+        keys.spec_row(keys.job_of_execution(key), execution.version)
+        for key, execution in [*book.executions.scan(b""), *book.running.scan(b"")]
+    }
+    kept = {key for key, _ in book.specs.scan(b"")}
+    assert in_use <= kept <= in_use | versions
 
 
 def test_owner_and_view_tell_the_same_story(maker: LogMaker) -> None:

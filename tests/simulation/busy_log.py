@@ -6,8 +6,16 @@ import random
 
 from minutebook.domain import events as facts
 from minutebook.domain import keys
-from minutebook.domain.commands import DeclareQueue
-from minutebook.domain.results import died
+from minutebook.domain.commands import (
+    CancelExecution,
+    DeclareQueue,
+    PauseQueue,
+    RedriveExecution,
+    ResumeQueue,
+)
+from minutebook.domain.policy import Policy
+from minutebook.domain.records import CancelledByTask, Progress, Report, Snoozed
+from minutebook.domain.results import died, overrun
 from minutebook.wire.frames import encode_frame
 from streams.cycle import REMEMBERED_DAYS
 from tests.simulation.log_maker import (
@@ -21,6 +29,14 @@ from tests.simulation.log_maker import (
 )
 
 SESSIONS = ("w1.1", "w2.1", "w3.1")
+POLICIES = (
+    None,
+    None,
+    Policy(max_attempts=1),
+    Policy(max_attempts=2, max_losses=1, first_ms=10, jitter=0.0),
+    Policy(deadline_ms=20_000),
+    Policy(start_deadline_ms=5_000, deadline_ms=90_000, non_retryable=["ValueError"]),
+)
 CRONS = ("* * * * *", "*/5 * * * *", "30 2 * * *")
 
 
@@ -60,6 +76,14 @@ class BusyLog:
             self._forget,
             self._empty,
             self._note,
+            self._snooze,
+            self._progress,
+            self._cancel_by_task,
+            self._cancel_execution,
+            self._redrive,
+            self._redrive,
+            self._overrun,
+            self._pause,
         ]
 
     def run(self, steps: int) -> LogMaker:
@@ -94,7 +118,15 @@ class BusyLog:
             payload = b'"' + b"x" * self._random.randint(0, 300) + b'"'
             tenant = self._random.choice(("acme", "blue"))
             commands.append(
-                submit(job_id, tenant=tenant, payload=payload, task=self._random.choice("tuv"), **at)
+                submit(
+                    job_id,
+                    tenant=tenant,
+                    payload=payload,
+                    task=self._random.choice("tuv"),
+                    priority=self._random.choice((0, 5, 5, 9)),
+                    policy=self._random.choice(POLICIES),
+                    **at,
+                )
             )
         self.maker.command(*commands)
 
@@ -130,6 +162,65 @@ class BusyLog:
         for held in self._some(session):
             self.maker.report(failure(held, session, is_permanent=self._random.random() < 0.2))
 
+    def _snooze(self) -> None:
+        for held in self._some(""):
+            row = Snoozed(*keys.names(held.key), held.token, self._random.choice((0, 5_000)), "later")
+            self.maker.report(Report(held.execution.session, 1, snoozed=[row]))
+
+    def _progress(self) -> None:
+        for held in self._some(""):
+            row = Progress(
+                *keys.names(held.key), held.token, 0.5, "half", self._random.choice((b"", b"1", b"[2]"))
+            )
+            self.maker.report(Report(held.execution.session, 1, progress=[row]))
+
+    def _cancel_by_task(self) -> None:
+        for held in self._some("")[:1]:
+            row = CancelledByTask(*keys.names(held.key), held.token, "no longer wanted")
+            self.maker.report(Report(held.execution.session, 1, cancelled=[row]))
+
+    def _ask(self, kind: type[CancelExecution | RedriveExecution], row: bytes, **more: bytes) -> None:
+        tenant, name = keys.names(row)
+        self.maker.command(
+            kind(
+                tenant=tenant,
+                job_id=name.rpartition(":")[0],
+                command_id=f"x{len(self.maker.records)}",
+                issued_at=self.maker.clock.now(),
+                execution=name,
+                **more,  # type: ignore[arg-type]  # of a redrive
+            )
+        )
+
+    def _cancel_execution(self) -> None:
+        open_rows = [key for key, _ in self.maker.book.executions.scan(b"")]
+        open_rows += [held.key for held in self.maker.running()]
+        if open_rows:
+            self._ask(CancelExecution, self._random.choice(open_rows))
+
+    def _redrive(self) -> None:
+        dead = [key[4:] for key, _ in self.maker.book.dead.scan(b"")]
+        if dead:
+            more = {"payload": b'"other"'} if self._random.random() < 0.5 else {}
+            self._ask(RedriveExecution, self._random.choice(dead), **more)
+
+    def _overrun(self) -> None:
+        now = self.maker.clock.now()
+        for held in self._some("")[:1]:
+            tenant, name = keys.names(held.key)
+            execution = held.execution
+            self.maker.add(
+                facts.AttemptStuck(
+                    tenant, name, execution.attempt, held.token, execution.session, now - 1_000
+                ),
+                *overrun(self.maker.book, held, "Stuck", "no progress", now),
+            )
+
+    def _pause(self) -> None:
+        kind = self._random.choice((PauseQueue, ResumeQueue))
+        name, command_id = self._random.choice(("default", "q1")), f"p{len(self.maker.records)}"
+        self.maker.command(kind(name=name, command_id=command_id, issued_at=self.maker.clock.now()))
+
     def _hand_back(self) -> None:
         session = self._random.choice(SESSIONS)
         self.maker.report(hand_back(self._some(session), session))
@@ -150,7 +241,7 @@ class BusyLog:
         for item in held:
             waiting = self.maker.book.execution(item.key)
             if waiting is not None and waiting.status in ("queued", "scheduled"):
-                self.maker.add(*died(item._replace(token=-1, execution=waiting), now))
+                self.maker.add(*died(self.maker.book, item._replace(token=-1, execution=waiting), now))
         if self.maker.book.sessions.get(session.encode()) is not None:
             self.maker.add(facts.SessionEnded(session, "lease_over"))
 

@@ -12,10 +12,12 @@ from minutebook.domain import keys
 from minutebook.domain.book import FAMILIES, Book
 from minutebook.domain.commands import CancelJob, Command, RunJobNow, SubmitJob
 from minutebook.domain.decide import decide
-from minutebook.domain.due import Names, due_granted_event, due_of, queued_event
+from minutebook.domain.due import due_granted_event, due_of, queued_event
 from minutebook.domain.events import Event
+from minutebook.domain.giving_up import Held
+from minutebook.domain.names import Names
 from minutebook.domain.records import Failed, HandedBack, Report, Succeeded
-from minutebook.domain.results import Held, decide_report, lost, returned
+from minutebook.domain.results import decide_report, lost, returned
 from minutebook.log.apply import move_cursor
 from minutebook.log.draft import Draft
 from minutebook.log.memory import MemoryEventLog
@@ -114,6 +116,8 @@ class LogMaker:
             self.ended.update(dict.fromkeys(event.tokens, "succeeded"))
         elif isinstance(event, facts.AttemptFailed | facts.AttemptCancelled):
             self.ended[event.token] = "failed"
+        elif isinstance(event, facts.AttemptSnoozed):
+            self.ended[event.token] = "snoozed"
         elif isinstance(event, facts.GrantsReturned):
             self.ended.update(dict.fromkeys(event.tokens, event.reason))
 
@@ -136,9 +140,9 @@ class LogMaker:
             rows = []
             key = b""
             for key in [key for key, _ in self.book.index.scan(b"") if key < bound]:
-                found, skipped = due_of(self.book, key, draft.now)
-                if skipped is not None:
-                    draft.add(skipped)
+                found, events = due_of(self.book, key, draft.now)
+                for event in events:
+                    draft.add(event)
                 rows.extend(found)
             if rows:
                 self._start(draft, session)
@@ -196,11 +200,11 @@ class LogMaker:
 
     def lose(self, held: list[Held], cause: str = "lease_over") -> list[Event]:
         """Attempts are lost."""
-        return list(self.add(*lost(cause, held, self.clock.now())).events)
+        return list(self.add(*lost(self.book, cause, held, self.clock.now())).events)
 
     def withdraw(self, held: list[Held], reason: str = "withdrawn") -> list[Event]:
         """Grants are taken back."""
-        return list(self.add(*returned(reason, held, self.clock.now())).events)
+        return list(self.add(*returned(self.book, reason, held, self.clock.now())).events)
 
 
 # -- short forms of records

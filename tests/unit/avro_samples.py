@@ -86,6 +86,7 @@ class Sampler:
             "boolean": True,
             "int": -number,
             "long": 1_750_000_000_000 + number,
+            "double": number / 8,
             "string": f"text {number} \u00fc\u20ac",
             "bytes": b"\x00\xff%d" % number,
         }
@@ -127,6 +128,7 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),
     "int": st.integers(-(1 << 31), (1 << 31) - 1),
     "long": st.integers(-(1 << 63), (1 << 63) - 1),
+    "double": st.floats(allow_nan=False),
     "string": st.text(max_size=8),
     "bytes": st.binary(max_size=8),
 }

@@ -12,8 +12,8 @@ from minutebook.domain import book as state
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.commands import DeclareQueue, SubmitJob
-from minutebook.domain.decide import fingerprint
 from minutebook.domain.events import Event
+from minutebook.domain.submit import fingerprint
 from tests.simulation.log_maker import T0, LogMaker, cancel, execution_of, failure, run_now, submit, success
 
 DAY_MS = keys.DAY_MS

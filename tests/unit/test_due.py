@@ -181,7 +181,7 @@ def test_a_row_taken_back_in_the_same_cycle_is_nothing(maker: LogMaker) -> None:
     maker.command(run_now("a"))
     rows = [key for key, _ in maker.book.index.scan(b"")]
     maker.command(cancel("a"), cancel("b"))
-    assert [due_of(maker.book, key, maker.clock.now()) for key in rows] == [([], None)] * 3
+    assert [due_of(maker.book, key, maker.clock.now()) for key in rows] == [([], [])] * 3
 
 
 def test_rows_that_are_due_stand_at_the_frames_time_at_the_earliest(maker: LogMaker) -> None:

@@ -6,9 +6,11 @@ import pytest
 
 from minutebook.domain import events as facts
 from minutebook.domain import keys
+from minutebook.domain.giving_up import Held
+from minutebook.domain.policy import DEFAULT
 from minutebook.domain.records import Report, Succeeded
-from minutebook.domain.results import Held, died, legible
-from minutebook.domain.retries import LOSSES_MAX, backoff_ms
+from minutebook.domain.results import died, legible
+from minutebook.domain.retries import backoff_ms
 from minutebook.domain.state import NONE_AT
 from tests.simulation.folds import viewed
 from tests.simulation.log_maker import (
@@ -113,7 +115,7 @@ def test_an_old_result_after_a_loss_is_refused(maker: LogMaker) -> None:
 
 def test_a_failure_is_followed_by_a_retry(maker: LogMaker) -> None:
     (held, _) = maker.running()
-    wait_ms = backoff_ms("acme", A, 1)
+    wait_ms = backoff_ms(DEFAULT, "acme", A, 1)
     assert maker.report(failure(held, run_ms=5, start_delay_ms=2)) == [
         facts.AttemptFailed("acme", A, 1, held.token, SESSION, "ValueError", "no", False, T0 + wait_ms, 2, 5)
     ]
@@ -254,14 +256,14 @@ def test_a_loss_is_a_further_attempt_at_once(maker: LogMaker) -> None:
 
 
 def test_ten_losses_end_as_dead(maker: LogMaker) -> None:
-    for number in range(1, LOSSES_MAX + 1):
+    for number in range(1, DEFAULT.max_losses + 1):
         (held,) = [item for item in maker.running() if item.key.endswith(A.encode())]
         events = maker.lose([held])
-        assert len(events) == (1 if number < LOSSES_MAX else 2)
+        assert len(events) == (1 if number < DEFAULT.max_losses else 2)
         maker.grant(SESSION)
     dead = events[1]
     assert isinstance(dead, facts.ExecutionDead)
-    assert (dead.cause, dead.attempt) == ("losses", LOSSES_MAX)
+    assert (dead.cause, dead.attempt) == ("losses", DEFAULT.max_losses)
     assert closed(maker, "a") == "dead"
 
 
@@ -273,14 +275,14 @@ def test_losses_use_up_no_attempts(maker: LogMaker) -> None:
     (held, _) = maker.running()
     (event,) = maker.report(failure(held))
     assert isinstance(event, facts.AttemptFailed)
-    assert event.retry_at == maker.clock.now() + backoff_ms("acme", A, 1)
+    assert event.retry_at == maker.clock.now() + backoff_ms(DEFAULT, "acme", A, 1)
 
 
 def test_a_waiting_one_whose_session_died_counts_a_loss(maker: LogMaker) -> None:
     (held, _) = maker.running()
     maker.withdraw([held])
     waiting = maker.execution("acme", A)
-    (event,) = died(Held(held.key, -1, waiting), maker.clock.now())
+    (event,) = died(maker.book, Held(held.key, -1, waiting), maker.clock.now())
     maker.add(event)
     after = maker.execution("acme", A)
     assert (after.status, after.losses, after.attempt) == ("queued", 1, 1)
@@ -289,11 +291,13 @@ def test_a_waiting_one_whose_session_died_counts_a_loss(maker: LogMaker) -> None
 
 def test_a_waiting_one_that_killed_too_many_is_dead(maker: LogMaker) -> None:
     (held, _) = maker.running()
-    for _ in range(LOSSES_MAX - 1):
+    for _ in range(DEFAULT.max_losses - 1):
         maker.lose([item for item in maker.running() if item.key == held.key])
         maker.grant(SESSION)
     maker.withdraw([item for item in maker.running() if item.key == held.key])
-    lost, dead = maker.add(*died(Held(held.key, -1, maker.execution("acme", A)), maker.clock.now())).events
+    lost, dead = maker.add(
+        *died(maker.book, Held(held.key, -1, maker.execution("acme", A)), maker.clock.now())
+    ).events
     assert isinstance(lost, facts.AttemptsLost)
     assert lost.has_retry == [False]
     assert isinstance(dead, facts.ExecutionDead)
@@ -301,7 +305,7 @@ def test_a_waiting_one_that_killed_too_many_is_dead(maker: LogMaker) -> None:
     assert closed(maker, "a") == "dead"
     view, _ = viewed(maker.records)
     ((_, name, row),) = view.executions("acme", "a")
-    assert (name, row.outcome, row.last.status, row.last.number) == (A, "dead", "lost", LOSSES_MAX)
+    assert (name, row.outcome, row.last.status, row.last.number) == (A, "dead", "lost", DEFAULT.max_losses)
 
 
 @pytest.mark.parametrize("how", ["lost", "withdrawn", "handed_back"])

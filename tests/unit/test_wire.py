@@ -60,16 +60,22 @@ def test_a_golden_record_survives_its_structs(path: Path) -> None:
     data = path.read_bytes()
     if data[:10] in {schema.header for schema in NEWEST}:
         assert again(data) == data
+    elif path.stem.startswith("frame."):
+        decode_frame(data)
     else:
         decode(data)
 
 
+def newest_golden(name: str, stem: str) -> bytes:
+    return (GOLDEN / f"{stem}.v{schemas.newest()[name].version}.bin").read_bytes()
+
+
 def test_golden_records_name_every_event_and_command() -> None:
-    _, frame = codec.read_datum((GOLDEN / "frame.v1.bin").read_bytes())
+    _, frame = codec.read_datum(newest_golden("Frame", "frame"))
     assert {name.rpartition(".")[2] for name, _ in frame["events"]} == {
         kind.__name__ for kind in get_args(events.Event)
     }
-    _, batch = codec.read_datum((GOLDEN / "command-batch.v1.bin").read_bytes())
+    _, batch = codec.read_datum(newest_golden("CommandBatch", "command-batch"))
     assert {name.rpartition(".")[2] for name, _ in batch["commands"]} == {
         kind.__name__ for kind in get_args(commands.Command)
     }
@@ -102,7 +108,11 @@ def test_a_schema_and_its_struct_have_the_same_defaults(record: Any) -> None:
             by_struct[field.encode_name] = field.default
         elif field.default_factory is not msgspec.NODEFAULT:
             by_struct[field.encode_name] = field.default_factory()
-    by_schema = {field["name"]: field["default"] for field in record["fields"] if "default" in field}
+    by_schema = {
+        field["name"]: field["default"].encode() if field["type"] == "bytes" else field["default"]
+        for field in record["fields"]
+        if "default" in field
+    }
     assert by_struct == by_schema
 
 
@@ -122,8 +132,15 @@ def test_any_datum_survives_its_structs(schema: Schema, data: st.DataObject) -> 
     assert again(record) == record
 
 
+UNKNOWN = {
+    "Frame": ("reader union lacking writer type: RECORD", "reader enum is missing symbols"),
+    "CommandBatch": ("reader union lacking writer type: RECORD",),
+}
+
+
 @pytest.mark.parametrize("name", sorted(schemas.newest()))
 def test_versions_of_a_schema_read_one_another(name: str) -> None:
+    """But for what an older reader does not know and must not pass over: types of events and commands, causes."""
     texts = [
         path.read_text()
         for path in sorted(schemas.folder().glob("*.avsc"))
@@ -131,9 +148,13 @@ def test_versions_of_a_schema_read_one_another(name: str) -> None:
     ]
     newest = parse_avro(texts[-1])
     for text in texts:
-        for reader, writer in ((newest, parse_avro(text)), (parse_avro(text), newest)):
-            found = ReaderWriterCompatibilityChecker().get_compatibility(reader, writer)
-            assert found.compatibility is SchemaCompatibilityType.compatible, found.messages
+        found = ReaderWriterCompatibilityChecker().get_compatibility(newest, parse_avro(text))
+        assert found.compatibility is SchemaCompatibilityType.compatible, found.messages
+        found = ReaderWriterCompatibilityChecker().get_compatibility(parse_avro(text), newest)
+        may_lack = (
+            {"reader union lacking writer type: RECORD"} if name in ("Frame", "CommandBatch") else set()
+        )
+        assert set(found.messages) <= may_lack
 
 
 def test_fingerprints_never_change() -> None:

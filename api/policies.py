@@ -1,0 +1,76 @@
+"""The fields of a create body that say how attempts are retried and bounded."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from api.bodies import read_value
+from api.fields import Fields
+from api.problems import Refused
+from minutebook.client.times import parse_duration
+from minutebook.domain.policy import DEFAULT, PRIORITY, Policy, faults, is_priority
+
+FIELDS: Final = frozenset(
+    {"retry", "max_losses", "deadline", "start_deadline", "stuck_after", "on_stuck", "priority"}
+)
+_RETRY: Final = ("max_attempts", "first", "max", "factor", "jitter", "non_retryable")
+
+
+def read_priority(fields: Fields) -> int:
+    """0 to 9; faults are gathered in `fields`."""
+    value = fields.value("priority")
+    if value is None:
+        return PRIORITY
+    if type(value) is not int or not is_priority(value):
+        fields.fault("priority", "must be a whole number from 0 to 9; 9 goes first")
+        return PRIORITY
+    return value
+
+
+def read_policy(fields: Fields) -> Policy | None:
+    """The policy, None where the body says nothing of it. Faults are gathered in `fields`."""
+    given: dict[str, Any] = {
+        "max_losses": fields.whole("max_losses"),
+        "deadline_ms": fields.parsed("deadline", parse_duration),
+        "start_deadline_ms": fields.parsed("start_deadline", parse_duration),
+        "stuck_after_ms": fields.parsed("stuck_after", parse_duration),
+        "is_stuck_stopped": fields.choice("on_stuck", ("report", "stop")) == "stop" or None,
+    }
+    given |= _read_retry(fields)
+    policy = Policy(**{name: value for name, value in given.items() if value is not None})
+    for field, remedy in faults(policy):
+        fields.fault(field, remedy)
+    return None if policy == DEFAULT else policy
+
+
+def _read_retry(fields: Fields) -> dict[str, Any]:
+    raw = fields.members.get("retry")
+    if raw is None:
+        return {}
+    try:
+        value = read_value(raw, "/retry")
+    except Refused as refused:
+        fields.errors += refused.errors
+        return {}
+    if not isinstance(value, dict):
+        fields.fault("retry", "must be an object; leave the field out for the defaults")
+        return {}
+    fields.names += len(value)
+    for name in value:
+        if name not in _RETRY:
+            fields.fault_unknown(name, "retry/", _RETRY)
+    members = {name: Raw(msgspec.json.encode(value[name])) for name in _RETRY if name in value}
+    inner = Fields(members, "retry/")
+    found = {
+        "max_attempts": inner.whole("max_attempts"),
+        "first_ms": inner.parsed("first", parse_duration),
+        "max_ms": inner.parsed("max", parse_duration),
+        "factor": inner.number("factor"),
+        "jitter": inner.number("jitter"),
+        "non_retryable": inner.texts("non_retryable"),
+    }
+    fields.errors += inner.errors
+    return found

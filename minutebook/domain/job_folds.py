@@ -1,0 +1,166 @@
+"""Folds of what commands change, and of instants that do not become runs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from minutebook.domain import events as facts
+from minutebook.domain import keys
+from minutebook.domain.book import Book
+from minutebook.domain.placing import (
+    drop_waiting,
+    end,
+    open_execution,
+    open_job,
+    place_deadlines,
+    put_job,
+    reindexed,
+    take_running,
+    unplace,
+)
+from minutebook.domain.record_folds import answer
+from minutebook.domain.state import NONE_AT, Answer, Execution, Job, Spec
+from minutebook.domain.transitions import require
+from minutebook.errors import BrokenFrameError
+
+replace = msgspec.structs.replace
+
+
+def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> None:
+    """A job and its first version, with its row of the time index."""
+    row = keys.job_row(event.tenant, event.job_id)
+    at = max(event.next_at, now)
+    is_once = not event.cron
+    open_count = 1 if is_once else 0
+    job = Job(
+        1,
+        "active",
+        event.next_at,
+        at,
+        open_count,
+        "",
+        event.fingerprint,
+        event.command_id,
+        event.accepted_at,
+        is_once,
+        event.policy is not None and event.policy.has_deadlines,
+    )
+    spec = Spec(
+        event.task,
+        event.queue,
+        event.priority,
+        event.payload,
+        event.cron,
+        event.zone,
+        event.timeout_ms,
+        event.traceparent,
+        event.policy,
+    )
+    book.specs.put(keys.spec_row(row, 1), spec)
+    book.jobs.put(row, job)
+    book.index.put(keys.index_row(at, keys.JOB, row), b"")
+
+
+def cancelled(book: Book, event: facts.JobCancelled, token: int, now: int) -> None:
+    """No instant and no attempt of the job after this."""
+    row = keys.job_row(event.tenant, event.job_id)
+    job = open_job(book, row)
+    left = job.open - len(event.executions)
+    index_row = keys.index_row(job.indexed_at, keys.JOB, row) if job.indexed_at != NONE_AT else b""
+    if index_row and book.index.get(index_row) is not None:
+        book.index.delete(index_row)
+        left -= job.is_once
+    for name in event.executions:
+        key = keys.execution_row(event.tenant, name)
+        execution = open_execution(book, key)
+        require(execution.status, "cancelled", "cancelled", key)
+        drop_waiting(book, key, execution, job)
+    for name, ended in zip(event.stopping, event.tokens, strict=True):
+        key = keys.execution_row(event.tenant, name)
+        book.running.put(
+            key, replace(take_running(book, key, ended, "cancelled", "running"), is_stopping=True)
+        )
+    changed = replace(
+        job, status="cancelled", next_at=NONE_AT, indexed_at=NONE_AT, open=left, last_outcome="cancelled"
+    )
+    answer(book, row, event.command_id, Answer(True, ""), now)
+    put_job(book, row, changed, changed.open, changed.last_outcome, now)
+
+
+def requested(book: Book, event: facts.ExecutionRequested, token: int, now: int) -> None:
+    """A further execution, due at once."""
+    row = keys.job_row(event.tenant, event.job_id)
+    key = keys.execution_row(event.tenant, event.execution)
+    job = open_job(book, row)
+    require("", "requested", "scheduled", key)
+    at = max(event.accepted_at, now)
+    execution = Execution(
+        job.version, 1, "scheduled", event.accepted_at, event.accepted_at, at, indexed_at=at
+    )
+    book.executions.put(key, execution)
+    book.index.put(keys.index_row(at, keys.EXECUTION, key), b"")
+    book.jobs.put(row, replace(job, open=job.open + 1))
+    if job.has_deadlines:
+        place_deadlines(book, key, execution, now)
+    answer(book, row, event.command_id, Answer(True, ""), now)
+
+
+def skipped(book: Book, event: facts.ExecutionsSkipped, token: int, now: int) -> None:
+    """Instants that do not become executions."""
+    row = keys.job_row(event.tenant, event.job_id)
+    job = open_job(book, row)
+    moved = reindexed(book, row, job, event.next_at, now)
+    put_job(book, row, moved, moved.open - job.is_once, moved.last_outcome, now)
+
+
+def execution_cancelled(book: Book, event: facts.ExecutionCancelled, token: int, now: int) -> None:
+    """One execution waits no more, or its attempt is asked to stop."""
+    key = keys.execution_row(event.tenant, event.execution)
+    row = keys.job_row(event.tenant, event.job_id)
+    answer(book, row, event.command_id, Answer(True, ""), now)
+    if event.token >= 0:
+        execution = take_running(book, key, event.token, "cancelled", "running")
+        book.running.put(key, replace(execution, is_stopping=True))
+        return
+    execution = open_execution(book, key)
+    require(execution.status, "cancelled", "cancelled", key)
+    unplace(book, key, execution)
+    book.executions.delete(key)
+    end(book, key, execution, "cancelled", now)
+
+
+def redriven(book: Book, event: facts.ExecutionRedriven, token: int, now: int) -> None:
+    """A dead execution is open again, and so is its job."""
+    key = keys.execution_row(event.tenant, event.execution)
+    row = keys.job_row(event.tenant, event.job_id)
+    dead = book.recall(book.dead, key)
+    if dead is None:
+        raise BrokenFrameError(f"{key!r} is not dead, it cannot be redriven")
+    require(dead.status, "redriven", "scheduled", key)
+    spec = book.remembered(book.shelf, keys.spec_row(row, dead.version))
+    if spec is None:
+        raise BrokenFrameError(f"version {dead.version} of {row!r} is not there")
+    job = book.recall(book.closed, row)
+    if job is not None and job.status != "cancelled":
+        job = replace(job, status="active")
+    job = job or open_job(book, row)
+    if event.is_edited:
+        spec = replace(spec, payload=event.payload)
+    book.specs.put(keys.spec_row(row, event.version), spec)
+    job = replace(job, open=job.open + 1, last_version=max(job.last_version, event.version))
+    book.jobs.put(row, job)
+    at = max(event.accepted_at, now)
+    execution = Execution(
+        event.version,
+        event.attempt,
+        "scheduled",
+        dead.scheduled_at,
+        dead.due_at,
+        event.accepted_at,
+        at,
+        generation=event.generation,
+        details=dead.details,
+    )
+    book.executions.put(key, execution)
+    book.index.put(keys.index_row(at, keys.EXECUTION, key), b"")
+    answer(book, row, event.command_id, Answer(True, ""), now)

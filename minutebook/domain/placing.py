@@ -1,0 +1,207 @@
+"""Rows that folds write together: a job with its place in the time index, an execution with where it waits.
+
+Nothing here decides; every function raises BrokenFrameError for rows that are not as an event says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from minutebook.domain import keys
+from minutebook.domain.book import Book
+from minutebook.domain.record_folds import remember
+from minutebook.domain.state import NONE_AT, Execution, Job, Spec
+from minutebook.domain.transitions import closed_status, require
+from minutebook.errors import BrokenFrameError
+
+replace = msgspec.structs.replace
+
+
+def open_job(book: Book, row: bytes) -> Job:
+    """The open job of that row. Raises BrokenFrameError."""
+    job = book.jobs.get(row)
+    if job is None:
+        raise BrokenFrameError(f"job {row!r} is not there")
+    return job
+
+
+def open_execution(book: Book, row: bytes) -> Execution:
+    """The open execution of that row. Raises BrokenFrameError."""
+    execution = book.execution(row)
+    if execution is None:
+        raise BrokenFrameError(f"execution {row!r} is not open")
+    return execution
+
+
+def spec_of(book: Book, key: bytes, version: int) -> Spec:
+    """The version of its job that the execution with that key was queued with."""
+    spec = book.specs.get(keys.spec_row(key[: key.rindex(b":")], version))
+    if spec is None:
+        raise BrokenFrameError(f"version {version} of {key!r} is not there")
+    return spec
+
+
+def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now: int) -> None:
+    """Write `job` with its open executions and last outcome, or move it to the closed ones if it has come to its end:
+    those are remembered for some days, so that a repeat of a submission is known."""
+    next_at = NONE_AT if job.is_once else job.next_at
+    status = closed_status(job.status, next_at, open_count, outcome)
+    if status is None:
+        book.jobs.pending[row] = _changed(job, job.next_at, job.indexed_at, open_count, outcome)
+        return
+    book.jobs.pending[row] = None
+    book.specs.pending[keys.spec_row(row, job.version)] = None
+    book.closed.pending[keys.remembered_row(remember(book, now), row)] = Job(
+        job.version,
+        status,
+        NONE_AT,
+        NONE_AT,
+        open_count,
+        outcome,
+        job.fingerprint,
+        job.command_id,
+        job.accepted_at,
+        job.is_once,
+        job.has_deadlines,
+        job.last_version,
+    )
+
+
+def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outcome: str) -> Job:
+    """`job` with what comes due and ends changes; by position, for this is where folds spend their time."""
+    return Job(
+        job.version,
+        job.status,
+        next_at,
+        indexed_at,
+        open_count,
+        last_outcome,
+        job.fingerprint,
+        job.command_id,
+        job.accepted_at,
+        job.is_once,
+        job.has_deadlines,
+        job.last_version,
+    )
+
+
+def reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int, more_open: int = 0) -> Job:
+    """`job` with its index row moved to `next_at`; an instant already past is placed at `now`."""
+    if job.indexed_at != NONE_AT:
+        book.index.pending[keys.index_row(job.indexed_at, keys.JOB, row)] = None
+    at = NONE_AT
+    if next_at != NONE_AT:
+        at = max(next_at, now)
+        book.index.pending[keys.index_row(at, keys.JOB, row)] = b""
+    return _changed(job, next_at, at, job.open + more_open, job.last_outcome)
+
+
+def lane_of(book: Book, key: bytes, version: int) -> keys.Lane:
+    """The lane of the queued set that an execution with that version belongs to."""
+    spec = spec_of(book, key, version)
+    return keys.Lane(spec.queue, spec.task, spec.priority, keys.names(key)[0])
+
+
+def count_all(book: Book, changes: Counter[bytes], sign: int) -> None:
+    """Count rows of lanes, `sign` 1 or -1."""
+    for prefix, change in changes.items():
+        count(book, prefix, sign * change)
+
+
+def count(book: Book, key: bytes, change: int) -> None:
+    """How many rows the lane with that prefix holds."""
+    left = (book.counts.get(key) or 0) + change
+    if left:
+        book.counts.put(key, left)
+    else:
+        book.counts.delete(key)
+
+
+def unplace(book: Book, key: bytes, execution: Execution) -> None:
+    """Take an execution out of the index or the queued set, where it waits."""
+    if execution.status == "scheduled":
+        book.index.delete(keys.index_row(execution.indexed_at, keys.EXECUTION, key))
+    elif execution.status == "queued":
+        lane = lane_of(book, key, execution.version)
+        book.queued.delete(keys.queued_row(lane.prefix(), execution.ready_at, keys.names(key)[1]))
+        count(book, lane.prefix(), -1)
+
+
+def requeue(book: Book, key: bytes, execution: Execution) -> None:
+    """Back to the queued set, at its time there."""
+    lane = lane_of(book, key, execution.version)
+    book.queued.put(keys.queued_row(lane.prefix(), execution.ready_at, keys.names(key)[1]), b"")
+    count(book, lane.prefix(), 1)
+    book.executions.put(
+        key, replace(execution, status="queued", token=-1, session="", indexed_at=NONE_AT, started_at=NONE_AT)
+    )
+
+
+def further(book: Book, key: bytes, ended: Execution, retry_at: int, at: int) -> None:
+    """A further attempt, due at `retry_at`, with its row of the time index at `at`."""
+    book.index.put(keys.index_row(at, keys.EXECUTION, key), b"")
+    more = replace(
+        ended,
+        status="scheduled",
+        attempt=ended.attempt + 1,
+        ready_at=retry_at,
+        indexed_at=at,
+        started_at=NONE_AT,
+    )
+    book.executions.put(key, more)
+
+
+def take_running(book: Book, key: bytes, token: int, name: str, becomes: str) -> Execution:
+    """The execution whose running attempt has that token; it runs no more."""
+    execution = open_execution(book, key)
+    require(execution.status, name, becomes, key)
+    if execution.token != token:
+        raise BrokenFrameError(f"{key!r} runs under token {execution.token}, not {token}")
+    book.running.delete(key)
+    return execution
+
+
+def end(book: Book, key: bytes, execution: Execution, outcome: str, now: int) -> None:
+    """An execution has reached its outcome."""
+    row = key[: key.rindex(b":")]
+    job = open_job(book, row)
+    if job.has_deadlines or execution.version != job.version:
+        leave_version(book, key, execution, job)
+    put_job(book, row, job, job.open - 1, outcome, now)
+
+
+def leave_version(book: Book, key: bytes, execution: Execution, job: Job) -> None:
+    """An execution has ended: its deadlines go, and so does a version that was its own."""
+    if job.has_deadlines:
+        for row in _deadline_rows(book, key, execution):
+            book.index.delete(row)
+    if execution.version != job.version:
+        book.specs.delete(keys.spec_row(keys.job_of_execution(key), execution.version))
+
+
+def _deadline_rows(book: Book, key: bytes, execution: Execution) -> list[bytes]:
+    """Rows of the time index at which an execution expires."""
+    policy = spec_of(book, key, execution.version).policy
+    ends = ((policy.deadline_ms, keys.DEADLINE), (policy.start_deadline_ms, keys.START_DEADLINE))
+    return [
+        keys.index_row(execution.due_at + after_ms, kind, key)
+        for after_ms, kind in ends
+        if after_ms is not None
+    ]
+
+
+def place_deadlines(book: Book, key: bytes, execution: Execution, now: int) -> None:
+    """Rows of the time index for what is still to come."""
+    bound = keys.index_bound(now + 1)
+    for row in _deadline_rows(book, key, execution):
+        if row >= bound:
+            book.index.put(row, b"")
+
+
+def drop_waiting(book: Book, key: bytes, execution: Execution, job: Job) -> None:
+    """An execution that waits is no more."""
+    unplace(book, key, execution)
+    book.executions.delete(key)
+    leave_version(book, key, execution, job)

@@ -1,0 +1,162 @@
+"""Submissions of jobs: what is taken, and the first instant."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import Final
+
+from minutebook import ids
+from minutebook.domain import events as facts
+from minutebook.domain import keys, policy
+from minutebook.domain.book import Book
+from minutebook.domain.commands import SubmitJob
+from minutebook.domain.events import Event
+from minutebook.domain.policy import DEFAULT, Policy
+from minutebook.domain.refusal import Refusal
+from minutebook.domain.state import NONE_AT, Job
+from minutebook.errors import ScheduleError
+from minutebook.ids import Instant
+from minutebook.schedule import next_instant, parse_cron, zone
+
+HORIZON_MS: Final = 100 * 366 * keys.DAY_MS
+LATE_MAX_MS: Final = keys.DAY_MS
+PAYLOAD_BYTES_MAX: Final = 256 << 10
+TIMEOUT_MIN_MS: Final = 1_000
+TIMEOUT_MAX_MS: Final = 7 * keys.DAY_MS
+
+
+_PRINTED: Final = (
+    "cron",
+    "delay_ms",
+    "late",
+    "payload",
+    "priority",
+    "queue",
+    "run_at",
+    "task",
+    "timeout_ms",
+    "zone",
+)
+_PRINTED_POLICY: Final = tuple(sorted(Policy.__struct_fields__))
+_DEFAULT: Final = SubmitJob(tenant="", job_id="", command_id="", issued_at=0, task="", payload=b"null")
+
+
+def fingerprint(command: SubmitJob) -> bytes:
+    """SHA-256 over the fields of the create body that differ from their defaults, sorted by name.
+
+    A field that a later schema adds changes no fingerprint of those that leave it out.
+    """
+    given = {
+        name: getattr(command, name) for name in _PRINTED if getattr(command, name) != getattr(_DEFAULT, name)
+    }
+    if command.policy is not None:
+        for name in _PRINTED_POLICY:
+            value = getattr(command.policy, name)
+            if value != getattr(DEFAULT, name):
+                given[name] = value
+    total = hashlib.sha256()
+    for name in sorted(given):
+        value = given[name]
+        data = value if isinstance(value, bytes) else str(value).encode()
+        total.update(f"{name}\0{len(data)}\0".encode() + data)
+    return total.digest()
+
+
+def submit(book: Book, row: bytes, known: Job | None, command: SubmitJob, stamp: int) -> Event:
+    """The event of a submission; `known` is the job of that id, if there is one. Raises Refusal."""
+    print_ = fingerprint(command)
+    if known is not None:
+        return _exists(command, known, print_)
+    _check_body(book, command)
+    next_at = _first_instant(command, stamp)
+    return facts.JobSubmitted(
+        tenant=command.tenant,
+        job_id=command.job_id,
+        command_id=command.command_id,
+        actor=command.actor,
+        issued_at=command.issued_at,
+        accepted_at=stamp,
+        fingerprint=print_,
+        task=command.task,
+        payload=command.payload,
+        key_id=0,
+        payload_sha256=hashlib.sha256(command.payload).digest(),
+        queue=command.queue,
+        cron=command.cron or "",
+        zone=command.zone,
+        late=command.late,
+        timeout_ms=command.timeout_ms,
+        priority=command.priority,
+        next_at=next_at,
+        traceparent=command.traceparent,
+        policy=None if command.policy == DEFAULT else command.policy,
+    )
+
+
+def _exists(command: SubmitJob, known: Job, print_: bytes) -> Event:
+    if known.fingerprint == print_:
+        return facts.CommandAnswered(command.tenant, command.job_id, command.command_id, "exists")
+    if command.is_keyed:
+        raise Refusal("key_reused", "Idempotency-Key", "this key was used with another body; take a new key")
+    raise Refusal("id_exists", "id", "a job with this id exists with another body; take another id")
+
+
+def _check_body(book: Book, command: SubmitJob) -> None:
+    if not ids.is_name(command.task):
+        raise Refusal("invalid", "task", "1-128 ASCII letters, digits, . _ -")
+    check_payload(command.payload)
+    if not TIMEOUT_MIN_MS <= command.timeout_ms <= TIMEOUT_MAX_MS:
+        raise Refusal("invalid", "timeout", "from 1 second to 7 days")
+    if not policy.is_priority(command.priority):
+        raise Refusal("invalid", "priority", "from 0 to 9; 9 goes first")
+    for field, remedy in policy.faults(command.policy or DEFAULT):
+        raise Refusal("invalid", field, remedy)
+    queue = book.queue(command.queue)
+    if queue is None or (queue.tenants and command.tenant not in queue.tenants):
+        raise Refusal("unknown_queue", "queue", "declare the queue first: minutebook queue create")
+    moments = [name for name in ("run_at", "delay_ms", "cron") if getattr(command, name) is not None]
+    if len(moments) > 1:
+        raise Refusal("invalid", moments[1].removesuffix("_ms"), "give at most one of run_at, delay, cron")
+
+
+def check_payload(payload: bytes) -> None:
+    """Raises Refusal for one that is too large."""
+    if len(payload) > PAYLOAD_BYTES_MAX:
+        remedy = f"at most {PAYLOAD_BYTES_MAX} bytes; store it elsewhere and send a reference"
+        raise Refusal("invalid", "payload", remedy)
+
+
+def _first_instant(command: SubmitJob, stamp: int) -> int:
+    try:
+        zone(command.zone)
+        if command.cron is not None:
+            first = next_cron_instant(command.cron, command.zone, stamp)
+            if first == NONE_AT:
+                raise Refusal("invalid", "cron", "it has no instant left")
+            return first
+    except ScheduleError as error:
+        raise Refusal("invalid", error.field, error.reason) from error
+    if command.delay_ms is not None:
+        return _within(stamp + command.delay_ms, "delay", command, stamp)
+    return _within(stamp if command.run_at is None else command.run_at, "run_at", command, stamp)
+
+
+def _within(at: int, field: str, command: SubmitJob, stamp: int) -> int:
+    if at - stamp > HORIZON_MS:
+        raise Refusal("invalid", field, "at most 100 years ahead")
+    if at < 0 or (field == "delay" and at < stamp):
+        raise Refusal("invalid", field, "must not be negative")
+    if stamp - at > LATE_MAX_MS and command.late != "run":
+        raise Refusal("invalid", field, "more than a day past; give late=run to run it all the same")
+    return at
+
+
+@lru_cache(maxsize=1 << 16)
+def next_cron_instant(cron: str, zone_name: str, after: int) -> int:
+    """First instant of the schedule strictly later than `after` (ms, UTC), NONE_AT if there is none.
+
+    Computed once per distinct (cron, zone, after). Raises ScheduleError.
+    """
+    found = next_instant(parse_cron(cron), zone_name, Instant(after))
+    return NONE_AT if found is None else found

@@ -1,0 +1,338 @@
+"""Folds of the read model: what each event changes in the rows of `PartitionView`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final
+
+from minutebook.domain import events as facts
+from minutebook.domain import view_rows as keys
+from minutebook.domain.state import NONE_AT, UNCHANGED
+from minutebook.domain.view_rows import (
+    Attempt,
+    CommandRow,
+    DeadRow,
+    ExecutionRow,
+    Headway,
+    HotExecution,
+    HotJob,
+    JobRow,
+    Progress,
+    QueueRow,
+    Skip,
+)
+
+if TYPE_CHECKING:
+    from minutebook.domain.view import PartitionView
+
+
+# -- jobs
+
+
+def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
+    key = keys.job_row(view.prefix, event.tenant, event.job_id)
+    view.dirty["jobs"][key] = JobRow(
+        1,
+        event.task,
+        event.payload,
+        event.queue,
+        event.cron,
+        event.zone,
+        event.late,
+        event.timeout_ms,
+        event.priority,
+        event.next_at,
+        event.accepted_at,
+        event.actor,
+        event.traceparent,
+        event.policy,
+    )
+    progress = Progress("active", event.next_at)
+    view.dirty["progress"][key] = progress
+    view.hot_jobs.setdefault(event.tenant, {})[event.job_id] = HotJob(key, progress)
+    view.answer(event, "SubmitJob", job_id=event.job_id, tenant=event.tenant, version=1)
+
+
+def _cancelled(view: PartitionView, event: facts.JobCancelled) -> None:
+    job = view.open_job(event.tenant, event.job_id)
+    job.progress.status = "cancelled"
+    job.progress.next_at = NONE_AT
+    for name in event.executions:
+        hot = view.open_execution(event.tenant, name)
+        attempt = view.touch(hot)
+        attempt.status, attempt.ended_at = "cancelled", view.now
+        view.end(hot, "cancelled")
+    view.settle(job)
+    view.answer(event, "CancelJob", job_id=event.job_id, tenant=event.tenant, version=1)
+
+
+def _requested(view: PartitionView, event: facts.ExecutionRequested) -> None:
+    job = view.open_job(event.tenant, event.job_id)
+    at = event.accepted_at
+    key = keys.execution_row(job.key, at, event.execution.rpartition(":")[2].encode())
+    row = ExecutionRow(1, at, "", Attempt(1, "scheduled", at))
+    view.dirty["requests"][view.prefix + f"{event.tenant}\0{event.execution}".encode()] = at
+    view.dirty["executions"][key] = row
+    view.hot_executions.setdefault(event.tenant, {})[event.execution] = HotExecution(key, row, job)
+    job.progress.open += 1
+    view.settle(job)
+    view.answer(event, "RunJobNow", job_id=event.job_id, tenant=event.tenant, version=1)
+
+
+def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
+    job = view.open_job(event.tenant, event.job_id)
+    key = keys.execution_row(job.key, event.first_at, b"s")
+    skip = Skip(event.reason, event.last_at, event.count)
+    attempt = Attempt(1, "skipped", event.first_at, ended_at=view.now)
+    view.dirty["executions"][key] = ExecutionRow(1, event.first_at, "skipped", attempt, skip=skip)
+    if event.next_at != UNCHANGED:
+        job.progress.next_at = event.next_at
+    job.progress.skipped += event.count
+    view.settle(job)
+
+
+# -- executions come due
+
+
+def _come(view: PartitionView, event: Any, status: str) -> None:
+    now, dirty, progresses = view.now, view.dirty["executions"], view.dirty["progress"]
+    execution_row = keys.execution_row
+    sessions, session = _sessions(event)
+    jobs = [view.hot_jobs.setdefault(tenant, {}) for tenant in event.tenants]
+    hots = [view.hot_executions.setdefault(tenant, {}) for tenant in event.tenants]
+    started_at = now if status == "running" else NONE_AT
+    for tenant, execution, version, scheduled_at, due_at, next_at, holder in zip(
+        event.tenant,
+        event.executions,
+        event.versions,
+        event.scheduled_at,
+        event.due_at,
+        event.next_at,
+        session,
+        strict=True,
+    ):
+        if next_at == UNCHANGED:
+            _come_again(view, event.tenants[tenant], execution, status, sessions[holder])
+            continue
+        job_id = execution.rpartition(":")[0]
+        job = jobs[tenant].get(job_id) or view.open_job(event.tenants[tenant], job_id)
+        progress = job.progress
+        progress.open += 1
+        progress.next_at = next_at
+        progresses[job.key] = progress
+        key = execution_row(job.key, scheduled_at)
+        attempt = Attempt(1, status, due_at, now, started_at, NONE_AT, sessions[holder])
+        row = ExecutionRow(version, scheduled_at, "", attempt)
+        dirty[key] = row
+        hots[tenant][execution] = HotExecution(key, row, job)
+
+
+def _come_again(view: PartitionView, tenant: str, execution: str, status: str, session: str) -> None:
+    """A retry, a run-now or a wait that is over: its attempt is there already."""
+    attempt = view.touch(view.open_execution(tenant, execution))
+    attempt.status, attempt.queued_at, attempt.session = status, view.now, session
+    attempt.started_at = view.now if status == "running" else NONE_AT
+
+
+def _due_granted(view: PartitionView, event: facts.ExecutionsDueGranted) -> None:
+    _come(view, event, "running")
+
+
+def _queued(view: PartitionView, event: facts.ExecutionsQueued) -> None:
+    _come(view, event, "queued")
+
+
+def _granted(view: PartitionView, event: facts.ExecutionsGranted) -> None:
+    now, dirty, sessions = view.now, view.dirty["executions"], event.sessions
+    hots = [view.hot_executions.setdefault(tenant, {}) for tenant in event.tenants]
+    for tenant, execution, holder in zip(event.tenant, event.executions, event.session, strict=True):
+        hot = hots[tenant].get(execution) or view.open_execution(event.tenants[tenant], execution)
+        row = hot.row
+        attempt = row.last
+        attempt.status, attempt.started_at, attempt.session = "running", now, sessions[holder]
+        dirty[hot.key] = row
+
+
+# -- attempts end
+
+
+def _succeeded(view: PartitionView, event: facts.AttemptsSucceeded) -> None:
+    now, dirty, progresses = view.now, view.dirty["executions"], view.dirty["progress"]
+    hots = [view.hot_executions.setdefault(tenant, {}) for tenant in event.tenants]
+    results = event.results or repeat(b"", len(event.executions))
+    for tenant, execution, result in zip(event.tenant, event.executions, results, strict=True):
+        hot = hots[tenant].get(execution) or view.open_execution(event.tenants[tenant], execution)
+        row, job = hot.row, hot.job
+        row.outcome = "succeeded"
+        attempt = row.last
+        attempt.status, attempt.ended_at, attempt.result = "succeeded", now, result
+        dirty[hot.key] = row
+        progress = job.progress
+        progress.open -= 1
+        progress.succeeded += 1
+        progress.last_outcome = "succeeded"
+        progresses[job.key] = progress
+        if not progress.open and progress.next_at < 0:
+            view.settle(job)
+
+
+def _failed(view: PartitionView, event: facts.AttemptFailed) -> None:
+    hot = view.open_execution(event.tenant, event.execution)
+    attempt = view.touch(hot)
+    attempt.status, attempt.ended_at = "failed", view.now
+    attempt.error_type, attempt.message = event.error_type, event.message
+    if event.retry_at >= 0:
+        view.further(hot, "scheduled", event.retry_at, NONE_AT)
+
+
+def _lost(view: PartitionView, event: facts.AttemptsLost) -> None:
+    for tenant, execution, has_retry in zip(event.tenant, event.executions, event.has_retry, strict=True):
+        if event.cause == "session_died" and has_retry:
+            # A withdrawal that is counted as a loss afterwards: the attempt waits already, and stays so.
+            continue
+        hot = view.open_execution(event.tenants[tenant], execution)
+        attempt = view.touch(hot)
+        attempt.status, attempt.ended_at, attempt.error_type = "lost", view.now, event.cause
+        if has_retry:
+            view.further(hot, "queued", attempt.due_at, view.now)
+
+
+def _returned(view: PartitionView, event: facts.GrantsReturned) -> None:
+    for tenant, execution, wait_until in zip(event.tenant, event.executions, event.wait_until, strict=True):
+        attempt = view.touch(view.open_execution(event.tenants[tenant], execution))
+        attempt.status = "scheduled" if wait_until >= 0 else "queued"
+        attempt.started_at, attempt.session = NONE_AT, ""
+
+
+def _snoozed(view: PartitionView, event: facts.AttemptSnoozed) -> None:
+    hot = view.open_execution(event.tenant, event.execution)
+    attempt = view.touch(hot)
+    attempt.status, attempt.ended_at = "cancelled", view.now
+    attempt.error_type, attempt.message = "Snoozed", event.reason
+    view.further(hot, "scheduled", event.retry_at, NONE_AT)
+
+
+def _progressed(view: PartitionView, event: facts.AttemptProgressed) -> None:
+    hot = view.open_execution(event.tenant, event.execution)
+    view.touch(hot).headway = Headway(view.now, event.fraction, event.text)
+
+
+def _dead(view: PartitionView, event: facts.ExecutionDead) -> None:
+    hot = view.open_execution(event.tenant, event.execution)
+    attempt = view.touch(hot)
+    if attempt.ended_at < 0:
+        attempt.status, attempt.ended_at, attempt.error_type = "failed", view.now, event.error_type
+        attempt.message = event.message
+    dead = DeadRow(event.cause, event.error_type, event.message, event.attempt, event.generation)
+    key = keys.dead_row(view.prefix, event.tenant, attempt.ended_at, event.execution)
+    view.dirty["dead"][key] = dead
+    view.end(hot, "dead")
+
+
+def _expired(view: PartitionView, event: facts.ExecutionExpired) -> None:
+    hot = view.open_execution(event.tenant, event.execution)
+    attempt = view.touch(hot)
+    attempt.status, attempt.ended_at, attempt.error_type = "skipped", view.now, event.reason
+    view.end(hot, "skipped")
+
+
+def _stopped(view: PartitionView, event: facts.AttemptCancelled) -> None:
+    hot = view.open_execution(event.tenant, event.execution)
+    attempt = view.touch(hot)
+    attempt.status, attempt.ended_at, attempt.message = "cancelled", view.now, event.cause
+    view.end(hot, "cancelled")
+
+
+def _execution_cancelled(view: PartitionView, event: facts.ExecutionCancelled) -> None:
+    if event.token < 0:
+        hot = view.open_execution(event.tenant, event.execution)
+        attempt = view.touch(hot)
+        attempt.status, attempt.ended_at, attempt.message = "cancelled", view.now, event.reason
+        view.end(hot, "cancelled")
+    view.answer(event, "CancelExecution", job_id=event.job_id, tenant=event.tenant, version=1)
+
+
+def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
+    hot = view.open_execution(event.tenant, event.execution)
+    row, progress = hot.row, hot.job.progress
+    ended_at = view.touch(hot).ended_at
+    view.dirty["dead"][keys.dead_row(view.prefix, event.tenant, ended_at, event.execution)] = None
+    row.outcome, row.version, row.generation = "", event.version, event.generation
+    view.further(hot, "scheduled", event.accepted_at, NONE_AT)
+    progress.open += 1
+    progress.dead -= 1
+    if progress.status != "cancelled":
+        progress.status = "active"
+    view.settle(hot.job)
+    view.answer(event, "RedriveExecution", job_id=event.job_id, tenant=event.tenant, version=1)
+
+
+# -- answers, sessions, shared facts
+
+
+def _answered(view: PartitionView, event: facts.CommandAnswered) -> None:
+    """A repeat: the first answer to this very command id stands."""
+    key = keys.command_row(view.prefix, event.tenant, event.command_id, event.job_id)
+    if view.read("commands", key, CommandRow) is not None:
+        view.answered.append(key)
+        return
+    view.answer(event, "", job_id=event.job_id, tenant=event.tenant, reason=event.reason)
+
+
+def _rejected(view: PartitionView, event: facts.CommandRejected) -> None:
+    view.answer(
+        event,
+        event.command,
+        job_id=event.job_id,
+        tenant=event.tenant,
+        is_accepted=False,
+        reason=event.reason,
+    )
+
+
+def _session_started(view: PartitionView, event: facts.SessionStarted) -> None:
+    view.dirty["sessions"][view.prefix + event.session.encode()] = event.worker
+
+
+def _queue_declared(view: PartitionView, event: facts.QueueDeclared) -> None:
+    view.answer(event, "DeclareQueue", job_id=event.name, tenant="", version=event.version)
+
+
+def _queue_copied(view: PartitionView, event: facts.QueueCopied) -> None:
+    key = view.prefix + event.name.encode()
+    view.dirty["queues"][key] = QueueRow(event.version, event.is_open, event.tenants, event.is_paused)
+
+
+def _sessions(event: Any) -> tuple[list[str], list[int]]:
+    """Sessions of an event and its column of them; where it has none, one without a name."""
+    if isinstance(event, facts.ExecutionsDueGranted):
+        return event.sessions, event.session
+    return [""], [0] * len(event.executions)
+
+
+FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
+    facts.ExecutionsDueGranted: _due_granted,
+    facts.AttemptsSucceeded: _succeeded,
+    facts.ExecutionsGranted: _granted,
+    facts.ExecutionsQueued: _queued,
+    facts.JobSubmitted: _submitted,
+    facts.AttemptFailed: _failed,
+    facts.GrantsReturned: _returned,
+    facts.AttemptsLost: _lost,
+    facts.ExecutionDead: _dead,
+    facts.ExecutionsSkipped: _skipped,
+    facts.ExecutionRequested: _requested,
+    facts.JobCancelled: _cancelled,
+    facts.AttemptCancelled: _stopped,
+    facts.CommandAnswered: _answered,
+    facts.CommandRejected: _rejected,
+    facts.SessionStarted: _session_started,
+    facts.QueueDeclared: _queue_declared,
+    facts.QueueCopied: _queue_copied,
+    facts.AttemptSnoozed: _snoozed,
+    facts.AttemptProgressed: _progressed,
+    facts.ExecutionExpired: _expired,
+    facts.ExecutionCancelled: _execution_cancelled,
+    facts.ExecutionRedriven: _redriven,
+}
