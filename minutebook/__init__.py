@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from minutebook.worker import App, Context, Fail, Retry
+    from minutebook.worker import App, Cancel, Context, Fail, Retry, Snooze
 
 __version__ = "0.1.0"
-__all__ = ["App", "Context", "Fail", "Retry", "__version__"]
+__all__ = ["App", "Cancel", "Context", "Fail", "Retry", "Snooze", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

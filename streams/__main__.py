@@ -16,6 +16,7 @@ from minutebook.clock import SystemClock
 from minutebook.errors import MinutebookError
 from minutebook.log.settings import KafkaSettings
 from minutebook.logs import log_json
+from minutebook.stacks import show_tasks_on_signal
 from streams.app import Service, make_faust
 from streams.host import leave
 from streams.settings import StreamsSettings
@@ -33,6 +34,7 @@ async def _serve(kafka: KafkaSettings, settings: StreamsSettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    show_tasks_on_signal()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

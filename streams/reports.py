@@ -114,6 +114,8 @@ class Reports:
                     draft.now,
                 ),
             )
+        if report.progress:
+            acknowledge(session, report)
         if report.full is not None:
             self._held(session, report, report.full.held, draft)
 

@@ -84,7 +84,8 @@ class Snoozed(msgspec.Struct, frozen=True, gc=False):
     tenant: str
     execution: str
     token: int
-    after_ms: int  # from the moment the owner decides
+    after_ms: int = 0  # from the moment the owner decides
+    until_at: int | None = None  # ms, UTC; stands before after_ms
     reason: str = ""
     start_delay_ms: int = 0
     run_ms: int = 0

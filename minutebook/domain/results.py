@@ -62,6 +62,8 @@ def decide_report(book: Book, report: Report, now: int, ended: Mapping[int, str]
 
     `ended` names tokens that ended lately and how: the same result again changes nothing and is not recorded.
     """
+    for progress in report.progress:
+        yield _progressed(book, report.session, progress)
     if report.succeeded is not None:
         yield _succeeded(book, report.session, report.succeeded, ended)
     for failed in report.failed:
@@ -70,8 +72,6 @@ def decide_report(book: Book, report: Report, now: int, ended: Mapping[int, str]
         yield _snoozed(book, report.session, snoozed, now, ended)
     for cancelled in report.cancelled:
         yield _cancelled(book, report.session, cancelled, ended)
-    for progress in report.progress:
-        yield _progressed(book, report.session, progress)
     if report.handed_back is not None:
         yield _handed_back(book, report.session, report.handed_back, now, ended)
 
@@ -217,11 +217,16 @@ def _snoozed(book: Book, session: str, snoozed: Snoozed, now: int, ended: Mappin
         snoozed.token,
         session,
         legible(snoozed.reason, REASON_CHARS_MAX),
-        now + min(max(snoozed.after_ms, 0), SNOOZE_MAX_MS),
+        _snoozed_until(snoozed, now),
         snoozed.start_delay_ms,
         snoozed.run_ms,
     )
     return [event]
+
+
+def _snoozed_until(snoozed: Snoozed, now: int) -> int:
+    after_ms = snoozed.after_ms if snoozed.until_at is None else snoozed.until_at - now
+    return now + min(max(after_ms, 0), SNOOZE_MAX_MS)
 
 
 def _cancelled(book: Book, session: str, cancelled: CancelledByTask, ended: Mapping[int, str]) -> list[Event]:

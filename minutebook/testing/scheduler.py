@@ -21,8 +21,16 @@ from minutebook.errors import MinutebookError
 from minutebook.testing.partition import SESSION, Partition
 from minutebook.worker.app import App, Task
 from minutebook.worker.duration import Duration, duration_ms
-from minutebook.worker.ends import failed_of, handed_back_of, succeeded_of
-from minutebook.worker.outcomes import Failure, Verdict
+from minutebook.worker.ends import (
+    cancelled_of,
+    failed_of,
+    handed_back_of,
+    progress_of,
+    snoozed_of,
+    succeeded_of,
+)
+from minutebook.worker.outcomes import Cancelling, Failure, Result, Snoozing, Verdict
+from minutebook.worker.progress import Noted
 from minutebook.worker.run import Ended, runs_of
 from minutebook.worker.runner import Runner
 
@@ -67,6 +75,7 @@ class InMemoryScheduler:
         self._partition = Partition(self._clock, app.tasks.keys())
         self._ids = count(1)
         self._ended: list[Ended] = []
+        self._noted: dict[int, Noted] = {}
         self._crashes = 0
         self._runner: Runner | None = None
         for queue in set(app.queues) - {"default"}:
@@ -74,7 +83,7 @@ class InMemoryScheduler:
 
     async def __aenter__(self) -> InMemoryScheduler:
         self._more = asyncio.Event()
-        self._runner = Runner(self._app.tasks, _SLOTS, self._clock, self._take_ends)
+        self._runner = Runner(self._app.tasks, _SLOTS, self._clock, self._take_ends, self._take_progress)
         return self
 
     async def __aexit__(
@@ -228,6 +237,10 @@ class InMemoryScheduler:
         self._ended += ends
         self._more.set()
 
+    def _take_progress(self, item: Noted) -> None:
+        """From any thread; the latest of each attempt counts."""
+        self._noted[item.run.token] = item
+
     def _settle(self, ends: list[Ended]) -> None:
         """Report what ended, of each attempt the first end; what is not reported belongs to a worker that died."""
         first: dict[int, Ended] = {}
@@ -236,13 +249,15 @@ class InMemoryScheduler:
         told = list(first.values())[self._crashes :]
         is_dead = self._crashes > 0
         self._crashes = max(0, self._crashes - len(first))
-        self._partition.report(_report(told))
+        noted = [item for item in self._noted.values() if item.run.token in first]
+        self._noted = {}
+        self._partition.report(_report(told, noted))
         if is_dead:
             self._partition.lose()
 
 
-def _report(ends: Sequence[Ended]) -> Report:
-    succeeded = [end for end in ends if end.outcome is Verdict.SUCCEEDED]
+def _report(ends: Sequence[Ended], noted: Sequence[Noted]) -> Report:
+    succeeded = [end for end in ends if end.outcome is Verdict.SUCCEEDED or isinstance(end.outcome, Result)]
     handed_back = [end.run for end in ends if end.outcome is Verdict.HANDED_BACK]
     return Report(
         SESSION,
@@ -250,6 +265,9 @@ def _report(ends: Sequence[Ended]) -> Report:
         succeeded=succeeded_of(succeeded) if succeeded else None,
         failed=[failed_of(end) for end in ends if isinstance(end.outcome, Failure)],
         handed_back=handed_back_of(handed_back) if handed_back else None,
+        snoozed=[snoozed_of(end) for end in ends if isinstance(end.outcome, Snoozing)],
+        cancelled=[cancelled_of(end) for end in ends if isinstance(end.outcome, Cancelling)],
+        progress=[progress_of(item) for item in noted],
     )
 
 

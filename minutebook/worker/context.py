@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import structlog
 
 from minutebook import ids
 from minutebook.client.times import datetime_of
+from minutebook.worker.progress import Note, noted
 
 if TYPE_CHECKING:
     from minutebook.worker.run import Run
@@ -24,8 +26,9 @@ class Phase:
 class Context:
     """Passed to tasks that take a second argument. Safe to read from the task's thread."""
 
-    def __init__(self, run: Run, timeout_ms: int, started_at: int, phase: Phase) -> None:
+    def __init__(self, run: Run, timeout_ms: int, started_at: int, phase: Phase, note: Note) -> None:
         self._run = run
+        self._note = note
         self._timeout_ms = timeout_ms
         self._started_at = started_at
         self._phase = phase
@@ -60,6 +63,24 @@ class Context:
     def attempt(self) -> int:
         """Number of this attempt, from 1."""
         return self._run.attempt
+
+    @property
+    def max_attempts(self) -> int:
+        """After so many failures the execution is given up."""
+        return self._run.max_attempts
+
+    @property
+    def last_progress(self) -> Any:
+        """`details` of the last `progress` of an attempt before, to resume from; None if there are none."""
+        return msgspec.json.decode(self._run.details) if self._run.details else None
+
+    def progress(self, fraction: float, text: str = "", details: Any = None) -> None:
+        """Say how far the attempt is (0 to 1), in words for people, with details for an attempt that may follow.
+
+        From any thread, as often as you like: the latest goes out about once a second. Raises ValueError for a share
+        beyond 0 to 1 and for details beyond 16 KiB of JSON.
+        """
+        self._note(noted(self._run, fraction, text, details))
 
     @property
     def token(self) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from minutebook.domain.records import Failed, HandedBack, Succeeded
-from minutebook.worker.outcomes import Failure
+from minutebook.domain.records import CancelledByTask, Failed, HandedBack, Progress, Snoozed, Succeeded
+from minutebook.worker.outcomes import Cancelling, Failure, Result, Snoozing
+from minutebook.worker.progress import Noted
 from minutebook.worker.run import Ended, Run
 
 
@@ -25,7 +26,41 @@ def succeeded_of(ends: list[Ended]) -> Succeeded:
         [run.token for run in runs],
         [end.start_delay_ms for end in ends],
         [end.run_ms for end in ends],
+        [_data(end) for end in ends] if any(isinstance(end.outcome, Result) for end in ends) else [],
     )
+
+
+def _data(end: Ended) -> bytes:
+    return end.outcome.data if isinstance(end.outcome, Result) else b""
+
+
+def snoozed_of(end: Ended) -> Snoozed:
+    """An attempt that asks for another one later."""
+    run, outcome = end.run, end.outcome
+    assert isinstance(outcome, Snoozing)
+    return Snoozed(
+        run.tenant,
+        run.execution,
+        run.token,
+        outcome.after_ms,
+        outcome.until_at,
+        outcome.reason,
+        end.start_delay_ms,
+        end.run_ms,
+    )
+
+
+def cancelled_of(end: Ended) -> CancelledByTask:
+    """An attempt whose task cancels the execution."""
+    run, outcome = end.run, end.outcome
+    assert isinstance(outcome, Cancelling)
+    return CancelledByTask(run.tenant, run.execution, run.token, outcome.reason)
+
+
+def progress_of(item: Noted) -> Progress:
+    """How far an attempt is."""
+    run = item.run
+    return Progress(run.tenant, run.execution, run.token, item.fraction, item.text, item.details)
 
 
 def failed_of(end: Ended) -> Failed:

@@ -15,6 +15,7 @@ from minutebook.domain.records import FullPulse, Granted, Inbox, Pulse, QueueOff
 from minutebook.worker.lease import BrokerTime
 from minutebook.worker.offers import Offers
 from minutebook.worker.outcomes import Verdict
+from minutebook.worker.progress import Noted
 from minutebook.worker.run import Ended, Orders, Run, Stop, StopReason, runs_of
 from minutebook.worker.session import Session
 
@@ -72,6 +73,11 @@ class Exchange:
                 self._take_granted(session, record, record.granted, orders, now)
             self._offers.told(session.partition, record.queued, now)
         return orders
+
+    def progressed(self, items: Iterable[Noted]) -> None:
+        """How far attempts are."""
+        for item in items:
+            self._sessions[item.run.partition].progressed(item)
 
     def ended(self, ends: Iterable[Ended]) -> None:
         """Attempts that ended, and slots that they left."""

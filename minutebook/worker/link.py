@@ -7,6 +7,7 @@ call per batch.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -21,10 +22,12 @@ from minutebook.wire import codec
 from minutebook.wire.topics import murmur2
 from minutebook.worker.channel import Channel
 from minutebook.worker.exchange import Exchange, Profile, is_whole
+from minutebook.worker.progress import Board
 from minutebook.worker.run import Ended, Orders
 from minutebook.worker.watch import EVERY_S, Watch
 
 UNACKNOWLEDGED_S: Final = 2.0
+PROGRESS_EVERY_S: Final = 0.25
 _CLOSE_S: Final = 2.0
 
 log = structlog.get_logger(__name__)
@@ -49,6 +52,9 @@ class Link:
         self._sent_at: dict[int, float] = {}
         self._is_overdue = False
         self._exchange: Exchange | None = None
+        self._progress_at = 0.0
+        self.board = Board(lambda: self._call(self._woken.set))
+        """Where running tasks note how far they are."""
         self.failed: asyncio.Future[None] = self._user_loop.create_future()
         self.quiet = asyncio.Event()
 
@@ -148,14 +154,22 @@ class Link:
         """
         while True:
             now = self._clock.monotonic()
+            self._note_progress(exchange, now)
             self._note_ends(exchange)
             self._order(exchange.tick(now))
             for partition, report in exchange.reports(now):
                 group.create_task(self._send(exchange, partition, report, now))
-            alarm = self._loop.call_later(min(EVERY_S, max(0.0, exchange.next_at() - now)), self._woken.set)
+            next_at = min(exchange.next_at(), self._progress_at if self.board.has_any() else math.inf)
+            alarm = self._loop.call_later(min(EVERY_S, max(0.0, next_at - now)), self._woken.set)
             await self._woken.wait()
             self._woken.clear()
             alarm.cancel()
+
+    def _note_progress(self, exchange: Exchange, now: float) -> None:
+        """Now and then, or with what ended: then what an attempt noted last must not be late."""
+        if now >= self._progress_at or self._ends:
+            self._progress_at = now + PROGRESS_EVERY_S
+            exchange.progressed(self.board.take())
 
     def _note_ends(self, exchange: Exchange) -> None:
         if self._is_leaving and not exchange.is_leaving:

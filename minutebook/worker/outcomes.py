@@ -1,18 +1,24 @@
-"""How an attempt ends. Tasks return values: anything but `Retry` and `Fail` means that it succeeded."""
+"""How an attempt ends. Tasks return values: anything but `Retry`, `Snooze`, `Fail` and `Cancel` means that it succeeded,
+and is its result.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import Enum, auto
 from typing import Final
 
 import msgspec
 
+from minutebook.client.times import instant_of
+from minutebook.domain.results import RESULT_BYTES_MAX
 from minutebook.worker.duration import Duration, duration_ms
 
 MESSAGE_BYTES_MAX: Final = 8 << 10
 ERROR_TYPE_CHARS_MAX: Final = 256
 
 PAYLOAD_ERROR: Final = "PayloadError"
+RESULT_ERROR: Final = "ResultError"
 TIMEOUT: Final = "Timeout"
 CANCELLED: Final = "Cancelled"
 
@@ -45,6 +51,32 @@ class Fail(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class Snooze(msgspec.Struct, frozen=True):
+    """Returned by a task: not now. Another attempt follows `after` a duration, or at the instant `until`; none counts as
+    failed. Raises ValueError for a bad duration, for an instant without a zone, and unless exactly one is given.
+    """
+
+    after: Duration | None = None
+    until: datetime | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.after is None) == (self.until is None):
+            raise ValueError("Snooze takes either after or until")
+        if self.until is not None and self.until.tzinfo is None:
+            raise ValueError(
+                "Snooze takes an instant with a zone, such as datetime.now(UTC) + timedelta(hours=1)"
+            )
+        if self.after is not None:
+            duration_ms(self.after)
+
+
+class Cancel(msgspec.Struct, frozen=True):
+    """Returned by a task: no longer wanted. The execution is cancelled, nothing follows."""
+
+    reason: str = ""
+
+
 class Verdict(Enum):
     """An end that needs no words."""
 
@@ -61,7 +93,27 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     retry_after_ms: int | None = None
 
 
-Outcome = Verdict | Failure
+class Result(msgspec.Struct, frozen=True, gc=False):
+    """A success with something to keep, as JSON text."""
+
+    data: bytes
+
+
+class Snoozing(msgspec.Struct, frozen=True, gc=False):
+    """An attempt that is to be followed by another one, uncounted."""
+
+    after_ms: int
+    until_at: int | None
+    reason: str
+
+
+class Cancelling(msgspec.Struct, frozen=True, gc=False):
+    """An attempt whose task cancels the execution."""
+
+    reason: str
+
+
+Outcome = Verdict | Failure | Result | Snoozing | Cancelling
 
 
 def outcome_of(value: object) -> Outcome:
@@ -70,7 +122,28 @@ def outcome_of(value: object) -> Outcome:
         return Failure("Retry", legible(value.reason), retry_after_ms=value.after_ms())
     if isinstance(value, Fail):
         return Failure("Fail", legible(value.reason), is_permanent=True)
-    return Verdict.SUCCEEDED
+    if isinstance(value, Snooze):
+        until_at = None if value.until is None else instant_of(value.until)
+        return Snoozing(
+            0 if value.after is None else duration_ms(value.after), until_at, legible(value.reason)
+        )
+    if isinstance(value, Cancel):
+        return Cancelling(legible(value.reason))
+    return Verdict.SUCCEEDED if value is None else _result(value)
+
+
+def _result(value: object) -> Outcome:
+    """What is kept of a value. One that cannot be kept ends the execution: another attempt would return the like."""
+    try:
+        dump = getattr(value, "model_dump_json", None)
+        data = msgspec.json.encode(value) if dump is None else str(dump()).encode()
+    except Exception as error:  # whatever the value's own methods raise
+        advice = "return None, or what JSON can say"
+        return Failure(RESULT_ERROR, f"the result is no JSON: {_message(error)}; {advice}", is_permanent=True)
+    if len(data) > RESULT_BYTES_MAX:
+        advice = f"results end at {RESULT_BYTES_MAX} bytes: store it elsewhere and return where it is"
+        return Failure(RESULT_ERROR, f"the result has {len(data)} bytes; {advice}", is_permanent=True)
+    return Result(data)
 
 
 def failure_of(error: BaseException) -> Failure:

@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from minutebook.domain.policy import DEFAULT
 from minutebook.domain.records import Granted, Inbox
 from minutebook.worker.outcomes import Outcome
 
 
 class Run(msgspec.Struct, frozen=True, gc=False):
     """What a worker knows of an attempt. `session` is the number of the session that holds it; instants are ms, UTC;
-    `start_by` is seconds on the worker's monotonic clock: later it is handed back.
+    `start_by` is seconds on the worker's monotonic clock: later it is handed back. `details`: what the attempt before noted.
     """
 
     partition: int
@@ -29,6 +30,9 @@ class Run(msgspec.Struct, frozen=True, gc=False):
     timeout_ms: int
     payload: bytes
     start_by: float
+    max_attempts: int = DEFAULT.max_attempts
+    deadline_at: int = -1
+    details: bytes = b""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -71,6 +75,26 @@ class Orders(NamedTuple):
 
 def runs_of(record: Inbox, granted: Granted, number: int, start_by: float) -> list[Run]:
     """The rows of a record for session `number`. Token = frame offset x 65,536 + row."""
+    more = granted.max_attempts or granted.deadlines_at or granted.details
+    plain = _plain_runs(record, granted, number, start_by)
+    return _with_policies(plain, granted) if more else plain
+
+
+def _with_policies(runs: list[Run], granted: Granted) -> list[Run]:
+    """Runs with what their jobs say of attempts, where any says something."""
+    rows = range(len(runs))
+    return [
+        msgspec.structs.replace(
+            run,
+            max_attempts=granted.max_attempts[row] if granted.max_attempts else run.max_attempts,
+            deadline_at=granted.deadlines_at[row] if granted.deadlines_at else -1,
+            details=granted.details[row] if granted.details else b"",
+        )
+        for row, run in zip(rows, runs, strict=True)
+    ]
+
+
+def _plain_runs(record: Inbox, granted: Granted, number: int, start_by: float) -> list[Run]:
     partition, base = record.partition, record.frame << 16
     tenants, tasks, queues = granted.tenants, granted.tasks, granted.queues
     return [

@@ -19,6 +19,7 @@ from minutebook.worker import outcomes
 from minutebook.worker.app import Task
 from minutebook.worker.context import Context, Phase
 from minutebook.worker.outcomes import Outcome, Verdict, failure_of, outcome_of
+from minutebook.worker.progress import Note
 from minutebook.worker.run import Ended, Run, Stop, StopReason
 
 SLICE_S: Final = 0.01
@@ -33,21 +34,28 @@ class _Live:
 
     __slots__ = ("context", "future", "run", "started", "stop", "task", "timeout_ms", "timer")
 
-    def __init__(self, run: Run, task: Task[Any, Any], started: float, context: Context | None) -> None:
+    def __init__(
+        self, run: Run, task: Task[Any, Any], started: float, context: Context | None, timeout_ms: int
+    ) -> None:
         self.run = run
         self.task = task
         self.started = started
         self.context = context
-        self.timeout_ms = _timeout_ms(run, task)
+        self.timeout_ms = timeout_ms
         self.stop: StopReason | None = None
         self.future: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
 
 
 class Runner:
-    """Runs granted attempts of `tasks`. At most `slots` threads; how many runs come in is the caller's business."""
+    """Runs granted attempts of `tasks`; `note` hears how far they are. At most `slots` threads; how many runs come in is
+    the caller's business.
+    """
 
-    def __init__(self, tasks: Mapping[str, Task[Any, Any]], slots: int, clock: Clock, finish: Finish) -> None:
+    def __init__(
+        self, tasks: Mapping[str, Task[Any, Any]], slots: int, clock: Clock, finish: Finish, note: Note
+    ) -> None:
+        self._note = note
         self._tasks = tasks
         self._clock = clock
         self._finish = finish
@@ -121,14 +129,14 @@ class Runner:
         while waiting and started < slice_ends:
             run = waiting.popleft()
             task = tasks[run.task]
-            if started > run.start_by:
+            if started > run.start_by or self._is_past_deadline(run, started):
                 ends.append(Ended(run, Verdict.HANDED_BACK))
             elif task.is_instant:
                 outcome = self._call(run, task, started)
                 ended = monotonic()
                 run_ms = int((ended - started) * 1_000)
-                if run_ms and run_ms > _timeout_ms(run, task):
-                    outcome = outcomes.timed_out(_timeout_ms(run, task))
+                if run_ms and run_ms > (timeout_ms := self._timeout_ms(run, task, started)):
+                    outcome = outcomes.timed_out(timeout_ms)
                 ends.append(Ended(run, outcome, int(self._wall_ms + started * 1_000) - run.due_at, run_ms))
                 started = ended
             else:
@@ -156,7 +164,18 @@ class Runner:
             return failure_of(error)
 
     def _context(self, run: Run, task: Task[Any, Any], started: float) -> Context:
-        return Context(run, _timeout_ms(run, task), int(self._wall_ms + started * 1_000), self._phase)
+        timeout_ms = self._timeout_ms(run, task, started)
+        return Context(run, timeout_ms, int(self._wall_ms + started * 1_000), self._phase, self._note)
+
+    def _timeout_ms(self, run: Run, task: Task[Any, Any], started: float) -> int:
+        """The shortest of the job's and the task's timeout, and what is left until the deadline."""
+        timeout_ms = run.timeout_ms if task.timeout_ms is None else min(run.timeout_ms, task.timeout_ms)
+        if run.deadline_at < 0:
+            return timeout_ms
+        return max(0, min(timeout_ms, run.deadline_at - int(self._wall_ms + started * 1_000)))
+
+    def _is_past_deadline(self, run: Run, started: float) -> bool:
+        return 0 <= run.deadline_at <= self._wall_ms + started * 1_000
 
     def _launch(self, run: Run, task: Task[Any, Any], started: float) -> None:
         try:
@@ -166,7 +185,7 @@ class Runner:
             return
         context = self._context(run, task, started) if task.takes_context else None
         arguments = (payload,) if context is None else (payload, context)
-        live = _Live(run, task, started, context)
+        live = _Live(run, task, started, context, self._timeout_ms(run, task, started))
         self._live[run.key] = live
         live.timer = self._loop.call_later(live.timeout_ms / 1_000, self._interrupt, live, StopReason.TIMEOUT)
         live.future = self._loop.create_task(
@@ -235,11 +254,6 @@ class Runner:
     def _hand_back_waiting(self) -> None:
         while self._waiting:
             self._tell(Ended(self._waiting.popleft(), Verdict.HANDED_BACK))
-
-
-def _timeout_ms(run: Run, task: Task[Any, Any]) -> int:
-    """The shorter one of the job's and the task's timeout."""
-    return run.timeout_ms if task.timeout_ms is None else min(run.timeout_ms, task.timeout_ms)
 
 
 def _step(context: contextvars.Context, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Outcome:

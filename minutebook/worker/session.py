@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Final, TypeVar
+from collections.abc import Callable
+from typing import Final
 
 from minutebook.domain.records import FullPulse, Pulse, Report
-from minutebook.worker.ends import failed_of, handed_back_of, succeeded_of
+from minutebook.worker.ends import (
+    cancelled_of,
+    failed_of,
+    handed_back_of,
+    progress_of,
+    snoozed_of,
+    succeeded_of,
+)
 from minutebook.worker.lease import Lease
-from minutebook.worker.outcomes import Verdict
+from minutebook.worker.outcomes import Cancelling, Failure, Result, Snoozing, Verdict
+from minutebook.worker.progress import Noted
 from minutebook.worker.run import Ended, Run
 
 GAP_S: Final = 0.005
@@ -24,11 +33,12 @@ waits for the slots that they free.
 SHOW_AFTER_S: Final = 0.05
 """Grants whose tasks run longer are acknowledged by a full pulse."""
 ROWS_MAX: Final = 2_000
-FAILED_MAX: Final = 64
-"""Bounds of one report: each message may have 8 KiB."""
-
-
-T = TypeVar("T")
+REPORT_BYTES_MAX: Final = 600 << 10
+ROW_BYTES: Final = 100
+NOTED_BYTES: Final = 4_000
+OTHERS_MAX: Final = 64
+PROGRESS_EVERY_S: Final = 1.0
+PROGRESS_MAX: Final = 64
 
 
 class Session:
@@ -50,7 +60,9 @@ class Session:
         self.lease = Lease(self._lease_s)
         self._sequence = 0
         self._succeeded: deque[Ended] = deque()
-        self._failed: deque[Ended] = deque()
+        self._others: deque[Ended] = deque()
+        self._progress: dict[int, Noted] = {}
+        self._progress_at = -math.inf
         self._handed_back: deque[Run] = deque()
         self._sending: list[int] = []
         self._unshown: deque[tuple[float, list[int]]] = deque()
@@ -73,18 +85,25 @@ class Session:
         """An attempt ended; False where its result counts for nobody any more."""
         if end.run.session != self.number or self.running.pop(end.run.token, None) is None:
             return False
-        if end.outcome is Verdict.SUCCEEDED:
+        if end.outcome is Verdict.SUCCEEDED or isinstance(end.outcome, Result):
+            self._progress.pop(end.run.token, None)
             self._succeeded.append(end)
         elif end.outcome is Verdict.HANDED_BACK:
             self._handed_back.append(end.run)
         else:
-            self._failed.append(end)
+            self._others.append(end)
         return True
+
+    def progressed(self, item: Noted) -> None:
+        """How far an attempt is; of one that has ended nobody wants to know."""
+        if item.run.session == self.number and item.run.token in self.running:
+            self._progress[item.run.token] = item
 
     def drop_running(self) -> list[Run]:
         """The lease is over: what still runs is held no longer and must stop."""
         dropped = list(self.running.values())
         self.running.clear()
+        self._progress.clear()
         return dropped
 
     def speak_up(self) -> None:
@@ -114,13 +133,13 @@ class Session:
 
     @property
     def _has_results(self) -> bool:
-        return bool(self._succeeded or self._failed or self._handed_back)
+        return bool(self._succeeded or self._others or self._handed_back)
 
     def held(self) -> list[int]:
         """All tokens held: running, or with a result that the broker has not acknowledged."""
         tokens = [*self.running, *self._sending, *(run.token for run in self._handed_back)]
         tokens += (end.run.token for end in self._succeeded)
-        tokens += (end.run.token for end in self._failed)
+        tokens += (end.run.token for end in self._others)
         return tokens
 
     def due_at(self, *, is_scarce: bool) -> float:
@@ -131,10 +150,12 @@ class Session:
         if self.is_in_flight:
             return math.inf
         due = self._full_at + self._pulse_s
-        if self._failed or self._handed_back or (self._succeeded and is_scarce):
+        if self._others or self._handed_back or (self._succeeded and is_scarce):
             due = min(due, self._sent_at + GAP_S)
         elif self._succeeded:
             due = min(due, self._sent_at + GATHER_S)
+        if self._progress:
+            due = min(due, self._progress_at + PROGRESS_EVERY_S)
         while self._unshown and not any(token in self.running for token in self._unshown[0][1]):
             self._unshown.popleft()
         return min(due, self._unshown[0][0] + SHOW_AFTER_S) if self._unshown else due
@@ -153,20 +174,69 @@ class Session:
         if full is not None:
             self._full_at = now
             self._unshown.clear()
-        succeeded = _pop(self._succeeded, ROWS_MAX)
-        failed = _pop(self._failed, FAILED_MAX)
-        handed_back = _pop(self._handed_back, ROWS_MAX)
-        self._sending = [end.run.token for end in succeeded + failed] + [run.token for run in handed_back]
+        budget = _Budget()
+        others = budget.take(self._others, OTHERS_MAX, self._size)
+        progress = self._told(others, budget, now)
+        succeeded = budget.take(self._succeeded, ROWS_MAX, self._size)
+        handed_back = [self._handed_back.popleft() for _ in range(min(len(self._handed_back), ROWS_MAX))]
+        self._sending = [end.run.token for end in succeeded + others] + [run.token for run in handed_back]
         return Report(
             self.name,
             self._sequence,
             pulse,
             full,
             succeeded_of(succeeded) if succeeded else None,
-            [failed_of(end) for end in failed],
+            [failed_of(end) for end in others if isinstance(end.outcome, Failure)],
             handed_back_of(handed_back) if handed_back else None,
+            [],
+            [snoozed_of(end) for end in others if isinstance(end.outcome, Snoozing)],
+            [cancelled_of(end) for end in others if isinstance(end.outcome, Cancelling)],
+            [progress_of(item) for item in progress],
         )
 
+    def _size(self, end: Ended) -> int:
+        """Bytes of an end in a report, about; what its attempt noted last goes along."""
+        match end.outcome:
+            case Result(data):
+                return ROW_BYTES + len(data)
+            case Failure():
+                size = ROW_BYTES + len(end.outcome.message) * 2
+            case _:
+                size = ROW_BYTES
+        noted = self._progress.get(end.run.token)
+        return size if noted is None else size + NOTED_BYTES + len(noted.details)
 
-def _pop(waiting: deque[T], count_max: int) -> list[T]:
-    return [waiting.popleft() for _ in range(min(len(waiting), count_max))]
+    def _told(self, others: list[Ended], budget: _Budget, now: float) -> list[Noted]:
+        """Progress that goes along: of what ends with this report always, of what runs once a second."""
+        found = [item for end in others if (item := self._progress.pop(end.run.token, None)) is not None]
+        waiting = {end.run.token for end in self._others}
+        if now >= self._progress_at + PROGRESS_EVERY_S:
+            self._progress_at = now
+            running = [token for token in self._progress if token not in waiting]
+            for token in running:
+                size = len(self._progress[token].details) + NOTED_BYTES
+                if len(found) >= PROGRESS_MAX or not budget.has_room(size):
+                    break
+                found.append(self._progress.pop(token))
+        return found
+
+
+class _Budget:
+    """Bytes and rows that a report may hold; the broker takes 1 MiB, and names and the list of held tokens come on top."""
+
+    def __init__(self) -> None:
+        self._bytes = REPORT_BYTES_MAX
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more may go; they are spent then."""
+        if size > self._bytes:
+            return False
+        self._bytes -= size
+        return True
+
+    def take(self, waiting: deque[Ended], count_max: int, size: Callable[[Ended], int]) -> list[Ended]:
+        """As many of the first as may go."""
+        found: list[Ended] = []
+        while waiting and len(found) < count_max and self.has_room(size(waiting[0])):
+            found.append(waiting.popleft())
+        return found

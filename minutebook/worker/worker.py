@@ -58,7 +58,9 @@ class Worker:
     async def run(self) -> Drained:
         """Work until `drain`. Cancelled, it hands everything back at once. Raises what breaks the link."""
         link = Link(self._channel, self._profile(), self._clock)
-        runner = Runner(self._app.tasks, self._settings.concurrency, self._clock, link.finish)
+        runner = Runner(
+            self._app.tasks, self._settings.concurrency, self._clock, link.finish, link.board.note
+        )
         link.start(partial(_obey, runner))
         try:
             await _first(None, self._asked.wait(), link.failed)

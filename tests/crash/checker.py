@@ -14,7 +14,7 @@ from typing import Final
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, Command, DeclareQueue, RunJobNow, SubmitJob
+from minutebook.domain.commands import CancelJob, Command, QueueCommand, RunJobNow, SubmitJob
 from minutebook.domain.records import DeadLetter, Inbox, Report
 from minutebook.errors import DecodeError
 from minutebook.log.port import RawRecord
@@ -88,7 +88,7 @@ def unanswered(ledger: Ledger, log: JobLog, sent: Sequence[Sent]) -> list[str]:
 
 
 def _subject(command: Command) -> str:
-    return command.name if isinstance(command, DeclareQueue) else command.job_id
+    return command.name if isinstance(command, QueueCommand) else command.job_id
 
 
 def unfinished(

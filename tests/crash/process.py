@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import httpx
+
 from minutebook.embedded.child import spawn
 from minutebook.embedded.service import answers
 
@@ -105,6 +107,25 @@ class Process:
         if not self.log_file.exists():
             return ""
         return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
+
+    def health(self) -> str:
+        """What `/readyz` of an owner answers."""
+        if self.health_port is None or not self.is_running:
+            return "nothing"
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.health_port}/readyz", timeout=2).text
+        except httpx.HTTPError as error:
+            return repr(error)
+
+    def stacks(self) -> str:
+        """What each task of an owner waits for, once it has been asked; empty for what cannot answer."""
+        if self.health_port is None or not self.is_running or self.is_frozen:
+            return ""
+        before = len(self.log_file.read_text(errors="replace"))
+        self._signal(signal.SIGUSR1)
+        eventually(lambda: '"event": "task"' in self.log_file.read_text(errors="replace")[before:], 5)
+        said = self.log_file.read_text(errors="replace")[before:]
+        return said.replace("\\n", "\n")[:40_000] + "\n"
 
     def said(self, text: str) -> bool:
         """Whether its log holds `text`."""

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException, Producer
 
 from minutebook import ids
 from minutebook.client.mint import mint_id
-from minutebook.domain.commands import Command, DeclareQueue, SubmitJob
+from minutebook.domain.commands import Command, QueueCommand, SubmitJob
 from minutebook.embedded.ports import free_ports
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
@@ -64,7 +64,7 @@ def now_ms() -> int:
 
 
 def key_of(command: Command) -> str:
-    if isinstance(command, DeclareQueue):
+    if isinstance(command, QueueCommand):
         return ids.queue_key(command.name)
     return ids.job_key(command.tenant, command.job_id)
 
@@ -278,8 +278,16 @@ class Stack:
             f"{fact.partition}:{fact.frame} {str(fact.event)[:300]}" for fact in self.log.facts[-8:]
         )
         parts = [last, f"log: {kinds}, void: {[(p, v.offset, v.reason) for p, v in self.log.voids]}"]
-        parts += [f"--- {one.name} exits {one.exits}\n{one.tail()}" for one in self.processes]
+        parts.append(f"read: {[self.log.head(p)[0] for p in range(self.partitions)]}, there: {self._ends()}")
+        for one in self.processes:
+            parts.append(
+                f"--- {one.name} exits {one.exits} says {one.health()}\n{one.stacks()}{one.tail(60)}"
+            )
         return "\n".join(parts)
+
+    def _ends(self) -> list[int]:
+        """Last offset of each partition of `job-events`, by a consumer of its own."""
+        return [records[-1].offset if records else -1 for records in self.whole(topics.EVENTS)]
 
     def whole(self, topic: str) -> list[list[RawRecord]]:
         """Every record of a topic, by partition."""

@@ -164,7 +164,7 @@ class BusyLog:
 
     def _snooze(self) -> None:
         for held in self._some(""):
-            row = Snoozed(*keys.names(held.key), held.token, self._random.choice((0, 5_000)), "later")
+            row = Snoozed(*keys.names(held.key), held.token, self._random.choice((0, 5_000)), reason="later")
             self.maker.report(Report(held.execution.session, 1, snoozed=[row]))
 
     def _progress(self) -> None:

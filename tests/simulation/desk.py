@@ -6,12 +6,28 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import count
 
+import msgspec
+
 from minutebook.domain import events as facts
 from minutebook.domain.book import FAMILIES, Book
-from minutebook.domain.commands import CancelJob, SubmitJob
+from minutebook.domain.commands import CancelJob, Command, SubmitJob
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import ToSession, outputs
-from minutebook.domain.records import FullPulse, Granted, HandedBack, Pulse, QueueOffer, Report, Succeeded
+from minutebook.domain.records import (
+    CancelledByTask,
+    Failed,
+    FullPulse,
+    Granted,
+    HandedBack,
+    Inbox,
+    Progress,
+    Pulse,
+    QueueOffer,
+    Report,
+    Snoozed,
+    Succeeded,
+    Tick,
+)
 from minutebook.log.apply import move_cursor
 from minutebook.log.draft import Draft
 from minutebook.log.port import RawRecord
@@ -62,6 +78,8 @@ class Desk:
         self.burst = Burst()
         self.records: list[RawRecord] = []
         """The log."""
+        self.replies: list[Inbox] = []
+        """What the last cycle answered to reports."""
         draft = Draft(self.book, 0, self.now)
         draft.add(facts.LogOpened("log-1", 1, 0, 1_000, 1))
         draft.add(facts.OwnershipTaken("o", 1, 0, 0))
@@ -108,6 +126,17 @@ class Desk:
     def report(self, report: Report) -> None:
         self.inputs[topics.REPORTS].add(codec.encode(report), self.now)
 
+    def tick(self) -> None:
+        """The owner's own mark, read as soon as it is written."""
+        reports = self.core.reports
+        reports.tick_number += 1
+        reports.tick_sent_at = reports.tick_acknowledged_at = self.now
+        self.inputs[topics.REPORTS].add(codec.encode(Tick("o", reports.tick_number)), self.now)
+
+    def command(self, command: Command) -> None:
+        """Any command."""
+        self.inputs[topics.COMMANDS].add(codec.encode(command), self.now)
+
     # -- frames
 
     def cycle(self, after_ms: int = 0) -> list[Event]:
@@ -118,8 +147,10 @@ class Desk:
             self._keep(draft, self.core)
         else:
             self.sessions.plan_over()
-        self.core.replies()
+        self.replies = self.core.replies()
         self.last = draft
+        for output in self.grants():
+            self.sessions.overruns.granted(output, self.now)
         return draft.events
 
     def void(self, after_ms: int = 0) -> list[Event]:
@@ -151,8 +182,9 @@ class Desk:
 class Hand:
     """A worker's session, its reports written by hand."""
 
-    def __init__(self, desk: Desk, name: str = "w.0") -> None:
+    def __init__(self, desk: Desk, name: str = "w.0", lease_ms: int = 10_000) -> None:
         self.name = name
+        self._lease_ms = lease_ms
         self.last_token = -1
         self._desk = desk
         self._sequence = 0
@@ -169,11 +201,37 @@ class Hand:
         self._sequence += 1
         full = None
         if held is not None:
-            full = FullPulse(self.name, "1", [TASK], [QueueOffer("default")], 10_000, 3_000, list(held))
+            full = FullPulse(
+                self.name, "1", [TASK], [QueueOffer("default")], self._lease_ms, 3_000, list(held)
+            )
         pulse = Pulse(offer, self.last_token)
         names, tokens = [name for name, _ in handed_back], [token for _, token in handed_back]
         back = HandedBack(["acme"], [0] * len(names), names, tokens) if names else None
         self._desk.report(Report(self.name, self._sequence, pulse, full, succeeded, handed_back=back))
+
+    def say(
+        self,
+        *,
+        failed: Sequence[Failed] = (),
+        snoozed: Sequence[Snoozed] = (),
+        cancelled: Sequence[CancelledByTask] = (),
+        progress: Sequence[Progress] = (),
+        succeeded: Succeeded | None = None,
+        handed_back: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        """A report with these parts, and an offer of nothing."""
+        self.pulse(0, succeeded=succeeded, handed_back=handed_back)
+        record = self._desk.inputs[topics.REPORTS].waiting.pop()
+        report = codec.decode(record.value)
+        assert isinstance(report, Report)
+        told = msgspec.structs.replace(
+            report,
+            failed=list(failed),
+            snoozed=list(snoozed),
+            cancelled=list(cancelled),
+            progress=list(progress),
+        )
+        self._desk.inputs[topics.REPORTS].waiting.append(record._replace(value=codec.encode(told)))
 
     def take(self) -> list[tuple[str, int]]:
         """(execution, token) of each grant to it in the last frame; it has seen them now."""

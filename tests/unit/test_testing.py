@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from minutebook import App, Context, Fail, Retry
+from minutebook import App, Cancel, Context, Fail, Retry, Snooze
 from minutebook.testing import InMemoryScheduler, RefusedError, TaskEnv
 
 START = datetime(2030, 3, 30, 12, tzinfo=UTC)
@@ -216,3 +216,51 @@ def test_a_context_for_one_function() -> None:
     env.cancel()
     env.drain()
     assert (ctx.cancel_requested, ctx.draining) == (True, True)
+
+
+async def test_an_attempt_resumes_where_the_last_one_stopped(app: App) -> None:
+    started: list[int] = []
+
+    @app.task("copy")
+    async def copy(payload: int, ctx: Context) -> int:
+        first = ctx.last_progress or 0
+        started.append(first)
+        for row in range(first, payload):
+            ctx.progress(row / payload, f"row {row}", row)
+            if row == 3 and ctx.attempt == 1:
+                raise ConnectionError
+        return payload
+
+    async with InMemoryScheduler(app) as scheduler:
+        job = scheduler.submit(copy, 6)
+        await scheduler.advance("1h")
+        assert scheduler.status(job) == "completed"
+    assert started == [0, 3]
+
+
+async def test_a_snooze_and_a_cancel_are_no_failures(app: App) -> None:
+    @app.task("patient")
+    async def patient(payload: str, ctx: Context) -> Snooze | Cancel | None:
+        if payload == "gone":
+            return Cancel("no longer wanted")
+        return Snooze(after="1h") if ctx.attempt == 1 else None
+
+    async with InMemoryScheduler(app) as scheduler:
+        later, gone = scheduler.submit(patient, "busy"), scheduler.submit(patient, "gone")
+        assert await scheduler.advance("59m") == 2
+        assert await scheduler.advance("1m") == 1
+        assert [(one.status, one.error_type) for one in scheduler.history(later)] == [
+            ("cancelled", "Snoozed"),
+            ("succeeded", ""),
+        ]
+        assert scheduler.status(later) == "completed"
+        assert [(one.status, one.message) for one in scheduler.history(gone)] == [
+            ("cancelled", "no longer wanted")
+        ]
+
+
+def test_a_task_env_hears_of_progress() -> None:
+    env = TaskEnv(last_progress={"row": 7})
+    assert env.context.last_progress == {"row": 7}
+    env.context.progress(0.5, "half")
+    assert env.progress == [(0.5, "half")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import minutebook
 from minutebook.cli import worker as cli
 from minutebook.client.mint import mint_id
-from minutebook.worker import App, Context, Fail, Retry, WorkerSettings, outcomes
+from minutebook.worker import App, Cancel, Context, Fail, Retry, Snooze, WorkerSettings, outcomes
 from minutebook.worker.app import can_suspend
 from minutebook.worker.context import Phase
 from minutebook.worker.duration import duration_ms
@@ -195,9 +195,65 @@ def test_exception_whose_text_fails_is_reported_all_the_same() -> None:
     assert "ValueError" in failure.message
 
 
-def test_any_other_value_means_success() -> None:
-    for value in (None, 0, False, "Fail", object()):
-        assert outcomes.outcome_of(value) is outcomes.Verdict.SUCCEEDED
+class Answer(pydantic.BaseModel):
+    """A result that pydantic writes."""
+
+    text: str
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [
+        (0, b"0"),
+        (False, b"false"),
+        ("Fail", b'"Fail"'),
+        ({"a": [1]}, b'{"a":[1]}'),
+        (Answer(text="\u20ac"), '{"text":"\u20ac"}'.encode()),
+    ],
+)
+def test_any_other_value_means_success_and_is_the_result(value: object, data: bytes) -> None:
+    assert outcomes.outcome_of(value) == outcomes.Result(data)
+
+
+def test_no_value_is_success_without_a_result() -> None:
+    assert outcomes.outcome_of(None) is outcomes.Verdict.SUCCEEDED
+
+
+def test_the_largest_result_is_kept_and_a_larger_one_refused_with_advice() -> None:
+    assert outcomes.outcome_of("x" * (65_536 - 2)) == outcomes.Result(b'"' + b"x" * 65_534 + b'"')
+    failure = outcomes.outcome_of("x" * (65_536 - 1))
+    assert isinstance(failure, outcomes.Failure)
+    assert (failure.error_type, failure.is_permanent) == ("ResultError", True)
+    assert "65537 bytes" in failure.message
+    assert "store it elsewhere" in failure.message
+
+
+def test_a_result_that_json_cannot_say_is_refused_with_advice() -> None:
+    failure = outcomes.outcome_of(object())
+    assert isinstance(failure, outcomes.Failure)
+    assert (failure.error_type, failure.is_permanent) == ("ResultError", True)
+    assert "return None" in failure.message
+
+
+def test_snooze_and_cancel() -> None:
+    until = datetime(2030, 1, 1, tzinfo=UTC)
+    at = 1_893_456_000_000
+    assert outcomes.outcome_of(Snooze(after="2m", reason="r")) == outcomes.Snoozing(120_000, None, "r")
+    assert outcomes.outcome_of(Snooze(until=until)) == outcomes.Snoozing(0, at, "")
+    assert outcomes.outcome_of(Cancel("gone")) == outcomes.Cancelling("gone")
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"after": "1s", "until": datetime(2030, 1, 1, tzinfo=UTC)}, {"after": "soon"}]
+)
+def test_a_senseless_snooze_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        Snooze(**fields)
+
+
+def test_a_snooze_until_an_instant_without_a_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="zone"):
+        Snooze(until=datetime(2030, 1, 1))  # what is refused
 
 
 @pytest.mark.parametrize("after", [-1, math.nan, math.inf, "soon", timedelta(seconds=-1)])
@@ -223,7 +279,7 @@ def test_durations_are_read(value: Any, ms: int) -> None:
 def test_context_logger_carries_the_fields_of_the_attempt() -> None:
     run = Run(3, 0, 77, "acme", "j:1", 2, "t", "mail", 0, 0, 1_000, b"null", 0.0)
     with structlog.testing.capture_logs() as logs:
-        Context(run, 1_000, 0, Phase()).logger.info("hello")
+        Context(run, 1_000, 0, Phase(), lambda _: None).logger.info("hello")
     assert logs[0].items() >= {
         "job_id": "j", "execution_id": "j:1", "attempt": 2, "task": "t", "queue": "mail", "tenant": "acme",
     }.items()  # fmt: skip

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 
 from minutebook.domain.records import Inbox, Report
+from minutebook.wire import codec
 from minutebook.worker.exchange import Exchange, Profile, is_whole
 from minutebook.worker.lease import BrokerTime, Lease
-from minutebook.worker.outcomes import Failure, Verdict
+from minutebook.worker.outcomes import Failure, Result, Verdict
+from minutebook.worker.progress import Noted
 from minutebook.worker.run import Ended, Orders, Run, StopReason
 from tests.unit.worker_owner import Queued, columns
 
@@ -59,7 +62,7 @@ class Desk:
         }
         return self.exchange.take([Inbox(**(record | {"granted": granted} | fields))], now)
 
-    def end(self, runs: list[Run], outcome: Verdict | Failure = Verdict.SUCCEEDED) -> None:
+    def end(self, runs: list[Run], outcome: Verdict | Failure | Result = Verdict.SUCCEEDED) -> None:
         """These runs end."""
         self.exchange.ended([Ended(run, outcome) for run in runs])
 
@@ -255,6 +258,70 @@ def test_report_is_bounded_and_the_rest_follows() -> None:
     desk.end(desk.grant(100, 1.0).starts, Failure("E", "m"))
     assert len(desk.round(1.0)[0].failed) == 64
     assert len(desk.round(1.1)[0].failed) == 36
+
+
+def noted(run: Run, row: int = 1, size: int = 0) -> Noted:
+    return Noted(run, 0.5, "half", b'"' + b"x" * size + b'%d"' % row)
+
+
+def test_progress_of_a_partition_goes_out_once_a_second(desk: Desk) -> None:
+    (run,) = desk.grant(1, 1.0).starts
+    desk.exchange.progressed([noted(run, 1)])
+    assert [row.details for row in desk.round(1.0)[0].progress] == [b'"1"']
+    desk.exchange.progressed([noted(run, 2)])
+    desk.exchange.progressed([noted(run, 3)])
+    assert [report.progress for report in desk.round(1.9).values()] in ([], [[]])
+    assert [row.details for row in desk.round(2.0)[0].progress] == [b'"3"'], "the latest"
+
+
+def test_last_progress_goes_with_the_failure_and_not_with_a_success(desk: Desk) -> None:
+    runs = desk.grant(2, 1.0).starts
+    desk.exchange.progressed([noted(runs[0], 1)])
+    desk.round(1.0)
+    desk.exchange.progressed([noted(run, 2) for run in runs])
+    desk.end(runs[:1], Failure("E", "m"))
+    desk.end(runs[1:])
+    report = desk.round(1.1)[0]
+    assert [row.token for row in report.progress] == [runs[0].token] == [row.token for row in report.failed]
+    assert report.succeeded is not None
+
+
+def test_progress_of_what_has_ended_or_is_of_another_session_is_dropped(desk: Desk) -> None:
+    (run,) = desk.grant(1, 1.0).starts
+    desk.end([run])
+    desk.exchange.progressed([noted(run)])
+    desk.exchange.progressed([noted(msgspec.structs.replace(run, session=7))])
+    assert desk.round(1.0)[0].progress == []
+
+
+def test_large_results_are_spread_over_reports() -> None:
+    desk = Desk(slots=200)
+    desk.round(0.0)
+    desk.end(desk.grant(40, 1.0).starts, Result(b"1" * 65_536))
+    sent, at = 0, 1.0
+    while sent < 40:
+        report = desk.round(at)[0]
+        assert len(codec.encode(report)) < 1 << 20
+        assert report.succeeded is not None, "nothing is left behind"
+        sent += len(report.succeeded.tokens)
+        at += 0.1
+
+
+def test_the_largest_report_fits_the_brokers_limit() -> None:
+    desk = Desk(slots=5_000)
+    desk.round(0.0)
+    runs = desk.grant(4_000, 1.0).starts
+    desk.exchange.progressed([noted(run, 1, 16_000) for run in runs[:300]])
+    desk.end(runs[100:200], Failure("E" * 256, "\u20ac" * 2_700))
+    desk.end(runs[1_000:])
+    seen, at = 0, 1.0
+    while seen < 300:
+        report = desk.round(at)[0]
+        assert len(codec.encode(report)) < 1 << 20
+        assert len(report.failed) <= 100
+        assert len(report.progress) <= 100
+        seen += len(report.progress)
+        at += 1.0
 
 
 def test_cancelled_token_is_stopped_and_its_result_counts(desk: Desk) -> None:

@@ -11,11 +11,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 import structlog
 
 from minutebook.domain.records import Inbox
-from minutebook.worker import App, Context, Drained, Fail, Retry, Worker, WorkerSettings
+from minutebook.worker import App, Cancel, Context, Drained, Fail, Retry, Snooze, Worker, WorkerSettings
 from tests.unit.worker_owner import OwnerDouble, Queued, columns
 
 
@@ -123,6 +124,108 @@ async def test_retry_and_fail_are_values(executor: str) -> None:
         30_000,
     )
     assert (never.error_type, never.message, never.is_permanent) == ("Fail", "gone", True)
+
+
+@pytest.mark.parametrize("executor", ["async", "thread"])
+async def test_snooze_cancel_and_results_are_values(executor: str) -> None:
+    app = App()
+    app.task("later", executor=executor)(lambda payload: Snooze(after="30s", reason="429"))
+    app.task("never", executor=executor)(lambda payload: Cancel("gone"))
+    app.task("told", executor=executor)(lambda payload: {"sent": 3})
+    async with working(app) as running:
+        for number, task in enumerate(("later", "never", "told"), 1):
+            running.owner.queue(f"j:{number}", task)
+        await running.owner.until(
+            lambda: bool(running.owner.snoozed and running.owner.cancelled and running.owner.succeeded)
+        )
+    snoozed = running.owner.snoozed["j:1"]
+    assert (snoozed.after_ms, snoozed.until_at, snoozed.reason) == (30_000, None, "429")
+    assert running.owner.cancelled["j:2"].reason == "gone"
+    assert running.owner.results["j:3"] == b'{"sent":3}'
+    assert running.owner.failed == {}
+
+
+@pytest.mark.parametrize("on_thread", [False, True])
+async def test_progress_goes_out_while_the_task_runs(on_thread: bool) -> None:
+    is_heard = threading.Event()
+
+    def crunch(payload: object, ctx: Context) -> None:
+        for step in range(1_000):
+            ctx.progress(step / 2_000, f"step {step}", {"step": step})
+        is_heard.wait()
+
+    async def crunch_async(payload: object, ctx: Context) -> None:
+        ctx.progress(0.4995, "step 999", {"step": 999})
+        while not is_heard.is_set():
+            await asyncio.sleep(0.01)
+
+    async with working(app_of(crunch=crunch if on_thread else crunch_async)) as running:
+        running.owner.queue("j:1", "crunch")
+        await running.owner.until(lambda: bool(running.owner.progress["j:1"]))
+        is_heard.set()
+        await running.owner.until(lambda: "j:1" in running.owner.succeeded)
+    heard = running.owner.progress["j:1"]
+    assert len(heard) < 5, "the latest goes out, not each"
+    last = heard[-1]
+    assert last.details == msgspec.json.encode({"step": round(last.fraction * 2_000)})
+    assert last.token == running.owner.granted["j:1"]
+
+
+async def test_what_an_attempt_noted_last_goes_out_before_its_failure() -> None:
+    async def stumble(payload: object, ctx: Context) -> None:
+        ctx.progress(0.1, "", {"row": 1})
+        await asyncio.sleep(0)
+        ctx.progress(0.2, "", {"row": 2})
+        raise LookupError
+
+    async with working(app_of(stumble=stumble)) as running:
+        running.owner.queue("j:1", "stumble")
+        await running.owner.until(lambda: "j:1" in running.owner.failed)
+    assert running.owner.progress["j:1"][-1].details == b'{"row":2}'
+
+
+async def test_a_context_brings_what_the_last_attempt_noted() -> None:
+    seen: list[object] = []
+
+    async def resume(payload: object, ctx: Context) -> None:
+        seen.append(ctx.last_progress)
+
+    async with working(app_of(resume=resume)) as running:
+        running.owner.queue("j:1", "resume", details=b'{"row":7}')
+        running.owner.queue("j:2", "resume")
+        await running.owner.until(lambda: len(running.owner.succeeded) == 2)
+    assert sorted(seen, key=str) == [None, {"row": 7}]
+
+
+@pytest.mark.parametrize("fields", [{"fraction": 1.1}, {"fraction": -0.1}, {"details": "x" * 16_400}])
+async def test_senseless_progress_is_an_error_where_it_is_said(fields: dict[str, object]) -> None:
+    async def boast(payload: object, ctx: Context) -> None:
+        ctx.progress(**({"fraction": 0.5} | fields))  # type: ignore[arg-type]  # what is refused
+
+    async with working(app_of(boast=boast)) as running:
+        running.owner.queue("j:1", "boast")
+        await running.owner.until(lambda: "j:1" in running.owner.failed)
+    assert running.owner.failed["j:1"].error_type == "ValueError"
+
+
+async def test_nothing_runs_beyond_the_deadline_of_its_execution() -> None:
+    async def sleepy(payload: object, ctx: Context) -> None:
+        await asyncio.sleep(600)
+
+    async with working(app_of(sleepy=sleepy)) as running:
+        running.owner.queue("j:1", "sleepy", deadline_at=running.owner.clock.now() + 300)
+        await running.owner.until(lambda: "j:1" in running.owner.failed)
+    assert running.owner.failed["j:1"].error_type == "Timeout"
+
+
+async def test_what_is_past_its_deadline_is_handed_back_unstarted() -> None:
+    async def never(payload: object) -> None:
+        raise AssertionError("must not run")
+
+    async with working(app_of(never=never)) as running:
+        running.owner.is_granting_again = False
+        running.owner.queue("j:1", "never", deadline_at=running.owner.clock.now() - 1)
+        await running.owner.until(lambda: running.owner.handed_back == ["j:1"])
 
 
 @pytest.mark.parametrize("payload", [b'{"to":5}', b"{}", b"{", b"\xff", b"[" * 100_000])

@@ -12,7 +12,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from minutebook.clock import SystemClock
-from minutebook.domain.records import Failed, Granted, Inbox, Report
+from minutebook.domain.records import (
+    CancelledByTask,
+    Failed,
+    Granted,
+    Inbox,
+    Progress,
+    Report,
+    Snoozed,
+)
 from minutebook.worker.memory import MemoryChannel
 
 TENANT = "acme"
@@ -25,6 +33,8 @@ class Queued(NamedTuple):
     task: str
     payload: bytes
     timeout_ms: int
+    deadline_at: int = -1
+    details: bytes = b""
 
 
 class OwnerDouble:
@@ -36,6 +46,10 @@ class OwnerDouble:
         self.reports: list[tuple[int, Report]] = []
         self.succeeded: dict[str, int] = {}
         self.failed: dict[str, Failed] = {}
+        self.snoozed: dict[str, Snoozed] = {}
+        self.cancelled: dict[str, CancelledByTask] = {}
+        self.progress: dict[str, list[Progress]] = defaultdict(list)
+        self.results: dict[str, bytes] = {}
         self.handed_back: list[str] = []
         self.granted: dict[str, int] = {}
         self.sessions: dict[int, str] = {}
@@ -59,10 +73,13 @@ class OwnerDouble:
         *,
         partition: int = 0,
         timeout_ms: int = 60_000,
+        deadline_at: int = -1,
+        details: bytes = b"",
     ) -> None:
         """One more execution to be granted as soon as it is offered for."""
+        one = Queued(execution, task, payload, timeout_ms, deadline_at, details)
         with self._lock:
-            self._queued[partition].append(Queued(execution, task, payload, timeout_ms))
+            self._queued[partition].append(one)
             self._grant(partition)
 
     def cancel(self, execution: str, partition: int = 0) -> None:
@@ -106,13 +123,23 @@ class OwnerDouble:
         self._loop.call_soon_threadsafe(self._changed.set)
 
     def _take_results(self, partition: int, report: Report) -> None:
+        for progress in report.progress:
+            if (partition, progress.token) in self._running:
+                self.progress[progress.execution].append(progress)
         if report.succeeded is not None:
+            self.results.update(zip(report.succeeded.executions, report.succeeded.results, strict=False))
             for execution, token in zip(report.succeeded.executions, report.succeeded.tokens, strict=True):
                 if self._running.pop((partition, token), None):
                     self.succeeded[execution] = token
         for failed in report.failed:
             if self._running.pop((partition, failed.token), None):
                 self.failed[failed.execution] = failed
+        for snoozed in report.snoozed:
+            if self._running.pop((partition, snoozed.token), None):
+                self.snoozed[snoozed.execution] = snoozed
+        for cancelled in report.cancelled:
+            if self._running.pop((partition, cancelled.token), None):
+                self.cancelled[cancelled.execution] = cancelled
         for token in report.handed_back.tokens if report.handed_back else ():
             back = self._running.pop((partition, token), None)
             if back is not None:
@@ -165,4 +192,6 @@ def columns(queued: list[Queued], at: int) -> Granted:
         timeout_ms=[one.timeout_ms for one in queued],
         payloads=[one.payload for one in queued],
         traceparents=[],
+        deadlines_at=[one.deadline_at for one in queued],
+        details=[one.details for one in queued],
     )
