@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import faust
@@ -22,6 +23,7 @@ from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
 from streams import health
+from streams.deliveries import watch_deliveries
 from streams.driver import InputConsumer
 from streams.host import Host, leave
 from streams.process import Bounds, Burst, Process
@@ -133,6 +135,14 @@ class InputBounds:
         """Disconnect."""
         await self._consumer.stop()
 
+    async def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """End offset of each (input topic, partition), all in one request a broker."""
+        named = {
+            TopicPartition(self._kafka.topic(topic), number): (topic, number) for topic, number in places
+        }
+        found = await self._consumer.end_offsets(list(named)) if named else {}
+        return {named[place]: end for place, end in found.items()}
+
     async def __call__(self, partition: int, window_at: int) -> Bounds:
         """Bounds now; the window of reports starts at the first one stamped `window_at` or later."""
         places = {topic: TopicPartition(self._kafka.topic(topic), partition) for topic in topics.INPUTS}
@@ -173,9 +183,14 @@ class Service:
         attach(app, self._kafka, self.host)
         web = health.make_app(self.host, self._settings.checkpoint_dir, self._checkpoint_name)
         self._web = await health.serve(web, self._settings.health_host, self._settings.health_port)
-        self._watchdog = asyncio.create_task(
-            watch(self.host, self._clock, self._settings.stuck_after_s, leave), name="watchdog"
-        )
+        self._watchdogs = [
+            asyncio.create_task(
+                watch(self.host, self._clock, self._settings.stuck_after_s, leave), name="watchdog"
+            ),
+            asyncio.create_task(
+                watch_deliveries(self.host, self._bounds.ends, leave), name="watchdog of deliveries"
+            ),
+        ]
 
     def _process(self, names: dict[str, str], partitions: int, inbox_partitions: int) -> Process:
         return Process(
@@ -199,8 +214,9 @@ class Service:
 
     async def stop(self) -> None:
         """Close the owners, then everything they use."""
-        self._watchdog.cancel()
-        await asyncio.gather(self._watchdog, return_exceptions=True)
+        for watchdog in self._watchdogs:
+            watchdog.cancel()
+        await asyncio.gather(*self._watchdogs, return_exceptions=True)
         await self.host.close()
         await self._web.cleanup()
         await self._producer.stop()

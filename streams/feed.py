@@ -41,13 +41,17 @@ class Feed:
         wake: Callable[[], None],
         halt: Callable[[BaseException], None],
     ) -> None:
+        self.place = (topic, partition)
         self._kafka = kafka
         self._topic = topic
         self._partition = partition
         self._wake = wake
         self._halt = halt
         self._expected = expected
-        self._seen = expected - 1
+        self.seen = expected - 1
+        """Last record that is known to be there."""
+        self.delivered = expected - 1
+        """Last record that the agent brought, or that was there at the start."""
         self._fill: asyncio.Task[None] | None = None
         self._bytes = 0
         self._room = asyncio.Event()
@@ -61,7 +65,8 @@ class Feed:
 
     def offer(self, record: RawRecord) -> None:
         """A record from the agent. Never waits."""
-        self._seen = max(self._seen, record.offset)
+        self.seen = max(self.seen, record.offset)
+        self.delivered = max(self.delivered, record.offset)
         if record.offset < self._expected:
             return
         if self._fill is None and record.offset == self._expected and self.has_room():
@@ -73,9 +78,14 @@ class Feed:
             self._start_filling()
 
     def catch_up(self, end: int) -> None:
+        """At the start: everything below `end` is read from the topic, whatever the agent brings."""
+        self.delivered = max(self.delivered, end - 1)
+        self.read_below(end)
+
+    def read_below(self, end: int) -> None:
         """Read everything below `end` that has not come yet."""
-        self._seen = max(self._seen, end - 1)
-        if self._seen >= self._expected and self._fill is None:
+        self.seen = max(self.seen, end - 1)
+        if self.seen >= self._expected and self._fill is None:
             self._start_filling()
 
     def take(self) -> RawRecord:
@@ -118,9 +128,9 @@ class Feed:
 
     async def _run_fill(self) -> None:
         try:
-            while self._expected <= self._seen:
+            while self._expected <= self.seen:
                 await self._room.wait()
-                await self._read_to(self._aside[0].offset if self._aside else self._seen + 1)
+                await self._read_to(self._aside[0].offset if self._aside else self.seen + 1)
                 await self._take_aside()
         except LogError as error:
             self._halt(error)

@@ -19,6 +19,7 @@ from minutebook.errors import ClockError, LogError, OwnershipLostError
 from minutebook.log.checkpoint import Copy, write_manifest
 from minutebook.log.port import RawRecord
 from minutebook.wire import topics
+from streams.feed import Feed
 from streams.owner import Owner
 from streams.process import Process
 
@@ -114,6 +115,15 @@ class Host:
         made = [owner.checkpoint(folder / f"partition-{owner.partition}") for owner in serving]
         write_manifest(folder, msgspec.convert(made, list[Copy]))
         return made
+
+    def feeds(self) -> list[Feed]:
+        """Inputs of every serving owner."""
+        return [
+            feed
+            for owner in self._owners.values()
+            if owner.state == "serving" and owner.partition not in self.halted
+            for feed in owner.feeds.values()
+        ]
 
     def status(self) -> dict[str, Any]:
         """For `/readyz`: ready when every assigned partition is served and the clock is right."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, KafkaTimeoutError
 
 from minutebook.errors import AppendUnknownError, LogGapError
 from minutebook.log.port import Ack, RawRecord
@@ -14,6 +15,7 @@ from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
 
 APPEND_DEADLINE_S = 10.0
+STALL_S = 10.0
 FETCH_BYTES_MAX = 16 << 20
 FETCH_WAIT_MS = 25
 """aiokafka has one fetch under way a node: a long one would make partitions that are not in it wait for the others."""
@@ -61,31 +63,48 @@ def reader(kafka: KafkaSettings, fetch_wait_ms: int = FETCH_WAIT_MS) -> AIOKafka
 
 
 async def read_range(
-    kafka: KafkaSettings, topic: str, partition: int, start: int, end: int
+    kafka: KafkaSettings, topic: str, partition: int, start: int, end: int, stall_s: float = STALL_S
 ) -> AsyncIterator[RawRecord]:
     """Records of one partition from `start` up to and without `end`.
 
-    Holes (transaction markers) are passed over. Raises LogGapError where `start` is no longer kept.
+    Holes (transaction markers) are passed over. Raises LogGapError where `start` is no longer kept, KafkaError where
+    the broker cannot be read, or nothing came for `stall_s`.
     """
     if start >= end:
         return
     consumer = reader(kafka)
-    await consumer.start()
     try:
         place = TopicPartition(kafka.topic(topic), partition)
-        consumer.assign([place])
-        first = (await consumer.beginning_offsets([place]))[place]
+        async with _in_time(f"{topic}-{partition} cannot be read", stall_s):
+            await consumer.start()
+            consumer.assign([place])
+            first = (await consumer.beginning_offsets([place]))[place]
         if first > start:
             raise LogGapError(f"{topic}-{partition} starts at {first}, wanted {start}")
         consumer.seek(place, start)
-        while await consumer.position(place) < end:
-            found = await consumer.getmany(place, timeout_ms=500)
-            for record in found.get(place, ()):
+        at = start
+        while at < end:
+            async with _in_time(f"{topic}-{partition} gives nothing from {at} on", stall_s):
+                found: list[ConsumerRecord] = []
+                while not found and at < end:
+                    found = (await consumer.getmany(place, timeout_ms=500)).get(place, [])
+                    at = await consumer.position(place)
+            for record in found:
                 if record.offset >= end:
                     return
                 yield raw(record)
     finally:
         await consumer.stop()
+
+
+@asynccontextmanager
+async def _in_time(what: str, stall_s: float) -> AsyncIterator[None]:
+    """Raises KafkaTimeoutError where what is inside takes longer: a consumer that stands still is replaced, not waited for."""
+    try:
+        async with asyncio.timeout(stall_s):
+            yield
+    except TimeoutError as error:
+        raise KafkaTimeoutError(f"{what} for {stall_s} s") from error
 
 
 class KafkaEventLog:

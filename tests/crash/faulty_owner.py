@@ -1,7 +1,8 @@
 """`python -m tests.crash.faulty_owner FAULT NTH`: an owner process with one fault in it.
 
-`lose-grant`: its NTH inbox record with grants is acknowledged, but goes nowhere. `fail-decide`: deciding a command for a job
-whose id starts with `poison` raises, each time.
+`lose-grant`: its NTH inbox record with grants is acknowledged, but goes nowhere. `go-silent`: behind its NTH record of an
+input of partition 1, the group's consumer brings nothing more of that partition. `fail-decide`: deciding a command for a
+job whose id starts with `poison` raises, each time.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import streams.cycle as cycle
 from minutebook.clock import SystemClock
 from minutebook.domain.commands import Command
 from minutebook.domain.outputs import ToSession
-from minutebook.log.port import Ack
+from minutebook.log.port import Ack, RawRecord
 from streams.__main__ import main
+from streams.host import Host
 from streams.outbox import Outbox
 
 
@@ -46,6 +48,17 @@ def lose_grant(nth: int) -> None:
     Outbox._start = losing_start  # type: ignore[method-assign]
 
 
+def go_silent(nth: int) -> None:
+    """The group's consumer stops delivering a partition, and nobody is told."""
+    counter, offer = itertools.count(1), Host.offer
+
+    def silent_offer(self: Host, topic: str, partition: int, record: RawRecord) -> None:
+        if partition != 1 or next(counter) <= nth:
+            offer(self, topic, partition, record)
+
+    Host.offer = silent_offer  # type: ignore[method-assign]
+
+
 def fail_decide() -> None:
     """Commands of some jobs cannot be decided."""
     decide = cycle.decide  # type: ignore[attr-defined]  # imported there, and called there by this name
@@ -62,6 +75,8 @@ if __name__ == "__main__":
     fault, nth = sys.argv[1], int(sys.argv[2])
     if fault == "lose-grant":
         lose_grant(nth)
+    elif fault == "go-silent":
+        go_silent(nth)
     elif fault == "fail-decide":
         fail_decide()
     else:

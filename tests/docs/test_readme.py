@@ -47,7 +47,7 @@ def context(task: str) -> Context:
         payload=b"null",
         start_by=0.0,
     )
-    return Context(made, 1_000, 1_767_225_600_000, Phase())
+    return Context(made, 1_000, 1_767_225_600_000, Phase(), lambda _: None)
 
 
 def test_readme_is_short() -> None:
