@@ -57,10 +57,8 @@ class Overruns:
         if granted is None:
             return
         base, latest = output.record.frame << 16, now + TIMEOUT_GRACE_MS
-        self._ends.update(
-            (base + row, latest + timeout_ms)
-            for row, timeout_ms in zip(granted.rows, granted.timeout_ms, strict=True)
-        )
+        ends = zip(map(base.__add__, granted.rows), map(latest.__add__, granted.timeout_ms), strict=True)
+        self._ends.update(ends)
         for row, end in zip(granted.rows, granted.deadlines_at, strict=bool(granted.deadlines_at)):
             if end >= 0:
                 self._ends[base + row] = min(self._ends[base + row], end + TIMEOUT_GRACE_MS)
