@@ -271,8 +271,8 @@ def stray_outputs(ledger: Ledger, stack: Stack) -> list[str]:
         for record in records:
             letter = codec.decode(record.value)
             assert isinstance(letter, DeadLetter)
-            if ledger.outcome((letter.tenant, letter.execution)) != "dead":
-                found.append(f"{letter.execution}: a dead letter, but it is not dead")
+            if (letter.tenant, letter.execution) not in ledger.died:
+                found.append(f"{letter.execution}: a dead letter, but it was never dead")
     return found
 
 

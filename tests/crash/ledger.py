@@ -49,12 +49,14 @@ class Ledger:
         self.submitted: dict[Name, facts.JobSubmitted] = {}
         self.requested: set[Name] = set()
         self.cancelled_jobs: set[Name] = set()
+        self.died: set[Name] = set()
+        """Executions that were dead once, redriven since or not."""
         self._executions: dict[Name, _Execution] = defaultdict(_Execution)
         for fact in log.facts:
             self._take(fact)
 
     def outcome(self, name: Name) -> str:
-        """`succeeded`, `dead`, `cancelled`; empty while it is open or unknown."""
+        """`succeeded`, `dead`, `cancelled`, `skipped`; empty while it is open or unknown."""
         return self._executions[name].outcome
 
     def known(self) -> set[Name]:
@@ -115,11 +117,32 @@ class Ledger:
                 name = (event.tenant, event.execution)
                 self._stop(fact, name, event.token)
                 self._finish(fact, name, "cancelled", "ended")
+            case facts.AttemptSnoozed():
+                name = (event.tenant, event.execution)
+                self._stop(fact, name, event.token)
+                self._next(name, "snoozed", True)
             case facts.ExecutionDead():
                 name = (event.tenant, event.execution)
+                self.died.add(name)
                 self._finish(fact, name, "dead", "ended", "queued", "scheduled")
+            case facts.ExecutionExpired():
+                self._finish(fact, (event.tenant, event.execution), "skipped", "queued", "scheduled")
+            case facts.ExecutionCancelled() if event.token < 0:
+                self._finish(fact, (event.tenant, event.execution), "cancelled", "queued", "scheduled")
+            case facts.ExecutionRedriven():
+                self._redriven(fact, event)
             case _:
                 return
+
+    def _redriven(self, fact: Fact, event: facts.ExecutionRedriven) -> None:
+        name = (event.tenant, event.execution)
+        one = self._executions[name]
+        if one.outcome != "dead" or event.attempt != one.attempt + 1:
+            self._complain(
+                fact, name, f"redriven as attempt {event.attempt}, though {one.outcome} after {one.attempt}"
+            )
+        self.causes[name].append("redriven")
+        one.status, one.outcome, one.attempt = "scheduled", "", event.attempt
 
     def _due(self, fact: Fact, event: Any) -> None:
         rows = zip(event.tenant, event.executions, event.attempts, event.due_at, strict=True)

@@ -13,13 +13,23 @@ import pytest
 
 from minutebook.client.mint import mint_id
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, SubmitJob
-from minutebook.worker import App, Context, Drained, Fail, Retry, Worker, WorkerSettings
+from minutebook.domain.commands import (
+    CancelJob,
+    DeclareQueue,
+    PauseQueue,
+    RedriveExecution,
+    ResumeQueue,
+    SubmitJob,
+)
+from minutebook.domain.policy import Policy
+from minutebook.worker import App, Cancel, Context, Drained, Fail, Retry, Snooze, Worker, WorkerSettings
 from minutebook.worker.kafka import KafkaChannel
+from tests.crash.joblog import JobLog
 from tests.crash.ledger import Ledger
 from tests.crash.stack import TENANT, Stack, job, now_ms
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+GRANTS = (facts.ExecutionsDueGranted, facts.ExecutionsGranted)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +74,7 @@ async def outcomes(stack: Stack, jobs: list[SubmitJob], within_s: float = 60) ->
         ledger = Ledger(stack.log)
         return Counter(ledger.outcome(name) if name in ledger.known() else "unknown" for name in names)
 
-    done = {"succeeded", "dead", "cancelled"}
+    done = {"succeeded", "dead", "cancelled", "skipped"}
     await asyncio.to_thread(stack.until, "all ended", lambda _: set(ends()) <= done, within_s)
     return ends()
 
@@ -102,6 +112,114 @@ async def test_long_tasks_are_shown_and_not_withdrawn(stack: Stack) -> None:
     mine = {f"{one.job_id}:{one.run_at}" for one in jobs}
     returned = [event for event in stack.log.events(facts.GrantsReturned) if event.reason == "withdrawn"]
     assert not [name for event in returned for name in event.executions if name in mine]
+
+
+async def test_an_attempt_goes_on_where_the_last_one_stopped_and_its_result_is_kept(stack: Stack) -> None:
+    app, starts = App(), list[int]()
+
+    @app.task("copy")
+    async def copy(rows: int, ctx: Context) -> dict[str, int]:
+        first = ctx.last_progress or 0
+        starts.append(first)
+        for row in range(first, rows):
+            ctx.progress(row / rows, f"row {row}", row)
+            if row == 3 and ctx.attempt == 1:
+                raise ConnectionError("the line is down")
+        return {"rows": rows, "of": ctx.max_attempts}
+
+    async with workers(stack, app):
+        policy = Policy(max_attempts=3, first_ms=100, jitter=0.0, deadline_ms=60_000)
+        jobs = due(1, "copy", payload=b"6", policy=policy)
+        stack.submit(jobs)
+        assert await outcomes(stack, jobs) == {"succeeded": 1}
+    assert starts == [0, 3]
+    results = [event.results for event in stack.log.events(facts.AttemptsSucceeded) if event.results]
+    assert [b'{"rows":6,"of":3}'] in results
+
+
+async def test_snoozed_cancelled_and_expired_executions_end_as_they_say(stack: Stack) -> None:
+    app, snoozed = App(), list[int]()
+
+    @app.task("patient")
+    async def patient(payload: str, ctx: Context) -> Snooze | Cancel | None:
+        if payload == "gone":
+            return Cancel("no longer wanted")
+        snoozed.append(ctx.attempt)
+        return Snooze(after="200ms") if ctx.attempt < 3 else None
+
+    async with workers(stack, app):
+        later = due(1, "patient", payload=b'"busy"', policy=Policy(max_attempts=1))
+        gone = due(1, "patient", payload=b'"gone"')
+        unknown = due(1, "nobody-knows-it", policy=Policy(start_deadline_ms=1_000))
+        stack.submit([*later, *gone, *unknown])
+        assert await outcomes(stack, later) == {"succeeded": 1}
+        assert await outcomes(stack, gone) == {"cancelled": 1}
+        assert await outcomes(stack, unknown) == {"skipped": 1}
+    assert snoozed == [1, 2, 3]
+
+
+async def test_a_dead_execution_is_redriven_with_another_payload(stack: Stack) -> None:
+    app, seen = App(), list[object]()
+
+    @app.task("picky")
+    async def picky(payload: str, ctx: Context) -> Fail | None:
+        seen.append((payload, ctx.attempt))
+        return None if payload == "right" else Fail("wrong")
+
+    async with workers(stack, app):
+        (one,) = jobs = due(1, "picky", payload=b'"left"')
+        stack.submit(jobs)
+        assert await outcomes(stack, jobs) == {"dead": 1}
+        name = f"{one.job_id}:{one.run_at}"
+        stack.send(
+            RedriveExecution(
+                tenant=TENANT,
+                job_id=one.job_id,
+                command_id=mint_id(),
+                issued_at=now_ms(),
+                execution=name,
+                payload=b'"right"',
+            )
+        )
+        await asyncio.to_thread(
+            stack.until, "it succeeded", lambda log: Ledger(log).outcome((TENANT, name)) == "succeeded"
+        )
+    assert seen == [("left", 1), ("right", 2)]
+
+
+async def test_nothing_of_a_paused_queue_runs_until_it_is_resumed(stack: Stack) -> None:
+    app, name = App(), f"q-{mint_id()}"
+
+    @app.task("quiet", queue=name)
+    async def quiet(payload: object) -> None:
+        return None
+
+    def say(kind: Any) -> None:
+        stack.send(kind(name=name, command_id=mint_id(), issued_at=now_ms()))
+
+    def copies(log: JobLog, is_paused: bool) -> bool:
+        facts_of_it = [event for event in log.events(facts.QueueCopied) if event.name == name]
+        return sum(event.is_paused == is_paused for event in facts_of_it) >= stack.partitions
+
+    say(DeclareQueue)
+    await asyncio.to_thread(stack.until, "declared", lambda log: copies(log, False))
+    say(PauseQueue)
+    await asyncio.to_thread(stack.until, "paused", lambda log: copies(log, True))
+    async with workers(stack, app):
+        jobs = due(20, "quiet", queue=name)
+        stack.submit(jobs)
+        names = {f"{one.job_id}:{one.run_at}" for one in jobs}
+        await asyncio.to_thread(
+            stack.until,
+            "all are queued",
+            lambda log: (
+                names <= {one for event in log.events(facts.ExecutionsQueued) for one in event.executions}
+            ),
+        )
+        granted = [event for kind in GRANTS for event in stack.log.events(kind)]
+        assert not names & {one for event in granted for one in event.executions}
+        say(ResumeQueue)
+        assert await outcomes(stack, jobs) == {"succeeded": 20}
 
 
 async def test_outcomes_as_values_reach_the_log(stack: Stack) -> None:
