@@ -28,6 +28,7 @@ from minutebook.domain.records import (
     Succeeded,
 )
 from minutebook.domain.retries import (
+    RETRY_AFTER_MAX_MS,
     Failing,
     GiveUp,
     Retry,
@@ -35,6 +36,7 @@ from minutebook.domain.retries import (
     after_loss,
     deadline_at,
     expired,
+    is_sane,
     withdrawal_wait_ms,
 )
 from minutebook.domain.state import NONE_AT, Execution
@@ -151,7 +153,16 @@ def _failed(book: Book, session: str, failed: Failed, now: int, ended: Mapping[i
         return [
             facts.AttemptCancelled(failed.tenant, failed.execution, execution.attempt, failed.token, cause)
         ]
-    return _failure(book, Held(key, failed.token, execution), told, now)
+    return [*_failure(book, Held(key, failed.token, execution), told, now), *_bad_wait(session, failed)]
+
+
+def _bad_wait(session: str, failed: Failed) -> list[Event]:
+    """The wait that the task asked for, where it is refused; the failure counts all the same."""
+    wait_ms = failed.retry_after_ms
+    if wait_ms is None or is_sane(wait_ms):
+        return []
+    reason = f"{wait_ms} ms, not 0 to {RETRY_AFTER_MAX_MS}"
+    return [_refused(session, "retry_after", failed.tenant, failed.execution, failed.token, reason)]
 
 
 def _policy(book: Book, held: Held) -> Policy:
