@@ -9,7 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import cramjam
+from aiokafka import TopicPartition as Place
+from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import for_code
+from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.record.util import calc_crc32c
+
+from minutebook.log.settings import KafkaSettings
 
 GZIP: Final = 1
 SNAPPY: Final = 2
@@ -70,7 +76,9 @@ def _compressed(codec: int, body: bytes) -> bytes:
         case 2:
             return bytes(cramjam.snappy.compress_raw(body))
         case 3:
-            return bytes(cramjam.lz4.compress(body))
+            press = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)  # as Kafka wants it
+            press.compress(body)
+            return bytes(press.finish())
     return bytes(cramjam.zstd.compress(body))
 
 
@@ -100,3 +108,21 @@ def _varint(number: int) -> bytes:
         rest >>= 7
     out.append(rest)
     return bytes(out)
+
+
+async def produce(kafka: KafkaSettings, topic: str, partition: int, data: bytes) -> int:
+    """Have the broker take a batch as it is. Offset of its first record. Raises KafkaError if it refuses."""
+    client = AIOKafkaClient(**kafka.aiokafka(), request_timeout_ms=120_000)
+    await client.bootstrap()
+    try:
+        name = kafka.topic(topic)
+        await client.set_topics([name])
+        leader = client.cluster.leader_for_partition(Place(name, partition))
+        request = ProduceRequest(None, -1, 120_000, [(name, [(partition, data)])])
+        answer = await client.send(leader, request)
+        ((_, ((_, code, offset, *_),)),) = answer.topics
+        if code:
+            raise for_code(code)(name)
+        return int(offset)
+    finally:
+        await client.close()
