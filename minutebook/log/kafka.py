@@ -24,9 +24,8 @@ FETCH_WAIT_MS = 25
 RECORDS_AT_ONCE = 1_000
 """A batch of a few bytes may hold very many records: they are not all made at once."""
 
-fetcher.MemoryRecords = (
-    Batches  # of all consumers in this process, Faust's too: aiokafka has no setting for it
-)
+# Of all consumers in this process, Faust's too: aiokafka has no setting for it.
+fetcher.MemoryRecords = Batches
 
 
 def raw(record: ConsumerRecord) -> RawRecord:
