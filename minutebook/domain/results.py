@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Final
@@ -258,13 +257,15 @@ def _progressed(book: Book, session: str, progress: Progress) -> list[Event]:
     execution = book.running.get(keys.execution_row(tenant, name))
     if execution is None or not _is_running(execution, session, token):
         return [_refused(session, "progress", tenant, name, token, REFUSED)]
-    fraction = progress.fraction if math.isfinite(progress.fraction) else 0.0
+    if not 0 <= progress.fraction <= 1:
+        reason = f"a share of progress is from 0 to 1, not {progress.fraction}"
+        return [_refused(session, "progress", tenant, name, token, reason)]
     event = facts.AttemptProgressed(
         tenant,
         name,
         execution.attempt,
         token,
-        min(max(fraction, 0.0), 1.0),
+        progress.fraction,
         legible(progress.text, REASON_CHARS_MAX),
         progress.details,
     )

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, Producer
 
 from minutebook.domain import events as facts
 from minutebook.domain.commands import CancelJob, SubmitJob
-from minutebook.domain.records import Claim, Inbox, Pulse, Report, Succeeded
+from minutebook.domain.records import Claim, Inbox, Progress, Pulse, Report, Succeeded
 from minutebook.log.reader import CLOCK_BOUND_MS
 from minutebook.wire import codec, topics
 from tests.crash.ledger import Ledger
@@ -371,6 +371,16 @@ def test_times_of_a_failure_decide_nothing(stack: Stack, case: Case) -> None:
     (fact,) = [f for f in stack.log.of(facts.AttemptFailed) if f.event.execution == case.execution]
     assert 1_000 <= fact.event.retry_at - fact.now <= 1_250
     case.finish()
+
+
+@pytest.mark.row("W15")
+def test_progress_beyond_the_whole_is_refused(stack: Stack, case: Case) -> None:
+    token = case.running()
+    case.report(last_token=token, progress=[Progress(TENANT, case.execution, token, 1.5)])
+
+    (refusal,) = case.await_refusals()
+    assert (refusal.kind, refusal.token) == ("progress", token)
+    case.finish(token)
 
 
 @pytest.mark.row("W11")

@@ -17,7 +17,6 @@ LATER = {
     "A4": "keys are settings: they are not revoked",
     "A16": "no route makes keys",
     "K15": "nothing grants claims, and no queue is open",
-    "W15": "reports carry no progress",
 }
 """Rows about what does not exist yet."""
 

@@ -8,7 +8,7 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.giving_up import Held
 from minutebook.domain.policy import DEFAULT
-from minutebook.domain.records import Report, Succeeded
+from minutebook.domain.records import Progress, Report, Succeeded
 from minutebook.domain.results import died, legible
 from minutebook.domain.retries import RETRY_AFTER_MAX_MS, backoff_ms
 from minutebook.domain.state import NONE_AT
@@ -193,6 +193,27 @@ def test_a_retry_after_at_its_limits_is_taken(maker: LogMaker, wait: int) -> Non
     (failed,) = maker.report(failure(held, retry_after_ms=wait))
     assert isinstance(failed, facts.AttemptFailed)
     assert failed.retry_at == T0 + wait
+
+
+@pytest.mark.row("W15")
+@pytest.mark.parametrize("share", [1.5, 1.0000001, -0.0001, float("nan"), float("inf"), -float("inf")])
+def test_senseless_progress_is_refused_on_record_and_changes_nothing(maker: LogMaker, share: float) -> None:
+    (held, _) = maker.running()
+    before = maker.execution("acme", A)
+    report = Report(SESSION, 1, progress=[Progress("acme", A, held.token, share, "x", b"{}")])
+    (refused,) = maker.report(report)
+    assert isinstance(refused, facts.ReportRefused)
+    assert (refused.kind, refused.execution, refused.token) == ("progress", A, held.token)
+    assert refused.reason == f"a share of progress is from 0 to 1, not {share}"
+    assert maker.execution("acme", A) == before
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_progress_at_its_limits_is_taken(maker: LogMaker, share: float) -> None:
+    (held, _) = maker.running()
+    (event,) = maker.report(Report(SESSION, 1, progress=[Progress("acme", A, held.token, share)]))
+    assert isinstance(event, facts.AttemptProgressed)
+    assert event.fraction == share
 
 
 def test_messages_are_bounded_and_harmless(maker: LogMaker) -> None:
