@@ -74,9 +74,10 @@ class Allowed:
 
     async def __call__(self, request: Request) -> Caller:
         """The caller. Raises Refused: no-credential, denied."""
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        credentials = request.headers.getlist("authorization")
+        scheme, _, key = (credentials or [""])[0].partition(" ")
         caller = None
-        if scheme.lower() == "bearer" and key:
+        if len(credentials) == 1 and scheme.lower() == "bearer" and key:
             keyring: Keyring = request.app.state.services.keyring
             caller = keyring.find(key.strip())
         if caller is None:

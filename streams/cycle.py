@@ -22,7 +22,7 @@ from minutebook.domain.decide import decide
 from minutebook.domain.records import ForwardedCommand, Inbox, Mail, QueueFact, Report, Tick
 from minutebook.errors import DecodeError
 from minutebook.log.draft import Draft
-from minutebook.log.port import RawRecord
+from minutebook.log.port import RawRecord, Unreadable
 from minutebook.wire import codec, topics
 from minutebook.wire.codec import CommandBatch
 from minutebook.wire.frames import Slice
@@ -302,7 +302,10 @@ class Cycle:
 
 
 def _decode(topic: str, value: bytes | None) -> codec.Record:
-    """The record in `value`. Raises DecodeError, also for what could make a frame larger than the broker takes."""
+    """The record in `value`. Raises DecodeError, also for what cannot be read, or could make a frame larger than the
+    broker takes."""
+    if isinstance(value, Unreadable):
+        raise DecodeError(value.reason)
     limit = INPUT_BYTES_MAX + (MAIL_MORE_BYTES if topic == topics.MAIL else 0)
     if value is not None and len(value) > limit:
         raise DecodeError(f"a record of {len(value)} bytes; the limit is {limit}")

@@ -165,6 +165,7 @@ class Owner:
             partition,
             bounds.reports_from,
             self._inputs[topics.REPORTS] + 1,
+            self._reader.position,
         )
         self._start_leases()
         self._reports_end = bounds.end[topics.REPORTS]

@@ -55,7 +55,7 @@ class Reports:
 
     def hear_ahead(self, offset: int, report: Report, stamp: int) -> None:
         """The pulse in a report whose results must wait: what its session offers, and which grants arrived."""
-        if _senseless(report):
+        if senseless(report, self._book.cursor.position):
             return
         session = self._sessions.speaker(report)
         if session is None:
@@ -68,7 +68,7 @@ class Reports:
 
     def take(self, offset: int, report: Report, stamp: int, draft: Draft) -> None:
         """One report, whole."""
-        reason = _senseless(report)
+        reason = senseless(report, self._book.cursor.position)
         if reason:
             draft.add(facts.ReportRefused(report.session[:NAME_CHARS_MAX], "report", "", "", -1, reason))
             return
@@ -235,8 +235,8 @@ def _portion(draft: Draft) -> int:
     return min(TAKEN_ROWS_MAX, draft.room() // 2)
 
 
-def _senseless(report: Report) -> str:
-    """Why a report cannot be taken at all; empty if it can."""
+def senseless(report: Report, position: int) -> str:
+    """Why a report cannot be taken at all, where the log ends with the frame at `position`; empty if it can."""
     if not report.session or len(report.session) > NAME_CHARS_MAX or "." not in report.session:
         return "a session is <worker id>.<n>"
     if report.full is not None and len(report.full.tasks) > TASKS_MAX:
@@ -245,6 +245,8 @@ def _senseless(report: Report) -> str:
         return f"at most {HELD_MAX} tokens held and {QUEUES_MAX} queues"
     if report.pulse is not None and report.pulse.offer < 0:
         return "an offer is not negative"
+    if report.pulse is not None and report.pulse.last_token >> 16 > position:
+        return "a last token seen that was never given"
     for ends in (report.failed, report.snoozed, report.cancelled, report.progress):
         if len(ends) > FAILED_MAX:
             return f"at most {FAILED_MAX} failures, and as many snoozed, cancelled and in progress"

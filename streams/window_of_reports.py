@@ -15,25 +15,27 @@ from minutebook.log.kafka import read_range
 from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import codec, topics
+from streams.reports import senseless
 from streams.sessions import Sessions
 
 WINDOW_MS: Final = 60_000
 
 
 async def rebuild_sessions(
-    kafka: KafkaSettings, sessions: Sessions, partition: int, start: int, end: int
+    kafka: KafkaSettings, sessions: Sessions, partition: int, start: int, end: int, position: int
 ) -> None:
-    """Hear the pulses of `worker-reports` from `start` up to and without `end`."""
+    """Hear the pulses of `worker-reports` from `start` up to and without `end`. `position` = last offset of the log."""
     async for record in read_range(kafka, topics.REPORTS, partition, start, end):
-        _hear(sessions, record)
+        hear_again(sessions, record, position)
 
 
-def _hear(sessions: Sessions, record: RawRecord) -> None:
+def hear_again(sessions: Sessions, record: RawRecord, position: int) -> None:
+    """The pulse in one record, unless its report was refused. `position` = last offset of the log."""
     try:
         report = codec.decode(record.value)
     except DecodeError:
         return
-    if not isinstance(report, Report):
+    if not isinstance(report, Report) or senseless(report, position):
         return
     session = sessions.speaker(report)
     if session is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Final
@@ -28,6 +27,7 @@ from minutebook.domain.records import (
     Succeeded,
 )
 from minutebook.domain.retries import (
+    RETRY_AFTER_MAX_MS,
     Failing,
     GiveUp,
     Retry,
@@ -35,6 +35,7 @@ from minutebook.domain.retries import (
     after_loss,
     deadline_at,
     expired,
+    is_sane,
     withdrawal_wait_ms,
 )
 from minutebook.domain.state import NONE_AT, Execution
@@ -151,7 +152,16 @@ def _failed(book: Book, session: str, failed: Failed, now: int, ended: Mapping[i
         return [
             facts.AttemptCancelled(failed.tenant, failed.execution, execution.attempt, failed.token, cause)
         ]
-    return _failure(book, Held(key, failed.token, execution), told, now)
+    return [*_failure(book, Held(key, failed.token, execution), told, now), *_bad_wait(session, failed)]
+
+
+def _bad_wait(session: str, failed: Failed) -> list[Event]:
+    """The wait that the task asked for, where it is refused; the failure counts all the same."""
+    wait_ms = failed.retry_after_ms
+    if wait_ms is None or is_sane(wait_ms):
+        return []
+    reason = f"{wait_ms} ms, not 0 to {RETRY_AFTER_MAX_MS}"
+    return [_refused(session, "retry_after", failed.tenant, failed.execution, failed.token, reason)]
 
 
 def _policy(book: Book, held: Held) -> Policy:
@@ -247,13 +257,15 @@ def _progressed(book: Book, session: str, progress: Progress) -> list[Event]:
     execution = book.running.get(keys.execution_row(tenant, name))
     if execution is None or not _is_running(execution, session, token):
         return [_refused(session, "progress", tenant, name, token, REFUSED)]
-    fraction = progress.fraction if math.isfinite(progress.fraction) else 0.0
+    if not 0 <= progress.fraction <= 1:
+        reason = f"a share of progress is from 0 to 1, not {progress.fraction}"
+        return [_refused(session, "progress", tenant, name, token, reason)]
     event = facts.AttemptProgressed(
         tenant,
         name,
         execution.attempt,
         token,
-        min(max(fraction, 0.0), 1.0),
+        progress.fraction,
         legible(progress.text, REASON_CHARS_MAX),
         progress.details,
     )

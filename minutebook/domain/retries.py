@@ -47,6 +47,11 @@ def backoff_ms(policy: Policy, tenant: str, execution: str, failures: int) -> in
     return int(wait) + int(int(wait) * policy.jitter * share)
 
 
+def is_sane(retry_after_ms: int) -> bool:
+    """Whether a wait that a task asks for is taken."""
+    return 0 <= retry_after_ms <= RETRY_AFTER_MAX_MS
+
+
 def after_failure(policy: Policy, failing: Failing, deadline_at: int | None, now: int) -> Retry | GiveUp:
     """What follows a failure. `retry_after_ms` from the task stands before the backoff, if sane.
 
@@ -57,7 +62,7 @@ def after_failure(policy: Policy, failing: Failing, deadline_at: int | None, now
     if failing.failures >= policy.max_attempts:
         return GiveUp("attempts")
     after_ms = failing.retry_after_ms
-    if after_ms is None or not 0 <= after_ms <= RETRY_AFTER_MAX_MS:
+    if after_ms is None or not is_sane(after_ms):
         after_ms = backoff_ms(policy, failing.tenant, failing.execution, failing.failures)
     if deadline_at is not None and now + after_ms >= deadline_at:
         return GiveUp("deadline")

@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+from aiokafka.consumer import fetcher
 from aiokafka.errors import KafkaError, KafkaTimeoutError
 
 from minutebook.errors import AppendUnknownError, LogGapError
+from minutebook.log.batches import Batches
 from minutebook.log.port import Ack, RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
@@ -19,6 +21,11 @@ STALL_S = 10.0
 FETCH_BYTES_MAX = 16 << 20
 FETCH_WAIT_MS = 25
 """aiokafka has one fetch under way a node: a long one would make partitions that are not in it wait for the others."""
+RECORDS_AT_ONCE = 1_000
+"""A batch of a few bytes may hold very many records: they are not all made at once."""
+
+# Of all consumers in this process, Faust's too: aiokafka has no setting for it.
+fetcher.MemoryRecords = Batches
 
 
 def raw(record: ConsumerRecord) -> RawRecord:
@@ -58,6 +65,7 @@ def reader(kafka: KafkaSettings, fetch_wait_ms: int = FETCH_WAIT_MS) -> AIOKafka
         max_partition_fetch_bytes=topics.MESSAGE_BYTES_MAX + (1 << 20),
         fetch_max_bytes=FETCH_BYTES_MAX,
         fetch_max_wait_ms=fetch_wait_ms,
+        max_poll_records=RECORDS_AT_ONCE,
         check_crcs=False,
     )
 

@@ -6,6 +6,18 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple, Protocol
 
 
+class Unreadable(bytes):
+    """Stands for the value of a record that the broker keeps and nobody can read; empty. `reason` is fit for people."""
+
+    reason: str
+
+    def __new__(cls, reason: str) -> Unreadable:
+        """For a record that is unreadable for `reason`."""
+        made = super().__new__(cls)
+        made.reason = reason
+        return made
+
+
 class RawRecord(NamedTuple):
     """One record as the broker keeps it. `stamp` is ms since the epoch, by the broker."""
 

@@ -12,7 +12,7 @@ import struct
 from typing import Final, NamedTuple
 
 from minutebook.errors import BrokenFrameError, DecodeError, LogGapError
-from minutebook.log.port import RawRecord
+from minutebook.log.port import RawRecord, Unreadable
 from minutebook.wire.frames import Frame, decode_frame
 
 HEAD_BEFORE_ALL: Final = bytes(32)
@@ -44,7 +44,7 @@ def next_head(head: bytes, record: RawRecord) -> bytes:
     digest.update(_sized(record.key))
     digest.update(_sized(record.value))
     for name, value in record.headers:
-        digest.update(_sized(name.encode()) + _sized(value))
+        digest.update(_sized(name.encode("utf-8", "surrogateescape")) + _sized(value))
     return digest.digest()
 
 
@@ -62,11 +62,13 @@ class FrameReader:
     def take(self, record: RawRecord) -> Taken | Void:
         """The next record as frame or void.
 
-        Raises LogGapError where a record is missing before it, BrokenFrameError where it claims to be valid but
-        cannot be decoded: both halt the partition.
+        Raises LogGapError where a record is missing before it or its bytes cannot be had, BrokenFrameError where it
+        claims to be valid but cannot be decoded: both halt the partition.
         """
         if record.offset != self.position + 1:
             raise LogGapError(f"offset {record.offset} follows {self.position}")
+        if isinstance(record.value, Unreadable):
+            raise LogGapError(f"offset {record.offset} cannot be read: {record.value.reason}")
         before, self.head_before = self.head, self.head
         self.head = next_head(before, record)
         self.position = record.offset

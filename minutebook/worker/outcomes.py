@@ -13,6 +13,7 @@ import msgspec
 from minutebook.client.times import instant_of
 from minutebook.domain.results import RESULT_BYTES_MAX
 from minutebook.worker.duration import Duration, duration_ms
+from minutebook.worker.redaction import known_secrets, redacted
 
 MESSAGE_BYTES_MAX: Final = 8 << 10
 ERROR_TYPE_CHARS_MAX: Final = 256
@@ -169,6 +170,6 @@ def _message(error: BaseException) -> str:
 
 
 def legible(text: str) -> str:
-    """`text` with control characters escaped, lone surrogates too, cut at 8 KiB of UTF-8."""
-    escaped = text[:MESSAGE_BYTES_MAX].translate(_ESCAPES)
+    """`text` without the secrets of this process, control characters escaped, lone surrogates too, cut at 8 KiB of UTF-8."""
+    escaped = redacted(text, known_secrets())[:MESSAGE_BYTES_MAX].translate(_ESCAPES)
     return escaped.encode("utf-8", "backslashreplace")[:MESSAGE_BYTES_MAX].decode("utf-8", "ignore")

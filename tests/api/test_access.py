@@ -48,6 +48,7 @@ async def test_role_reaches_its_routes_alone(role: str, callers: Callers) -> Non
 @pytest.mark.parametrize(
     "header", [None, "", "Bearer", "Bearer ", "Bearer nothing", "Basic a2V5", "key-admin"]
 )
+@pytest.mark.row("A1", "A2")
 async def test_request_without_known_key_is_refused(header: str | None, callers: Callers) -> None:
     headers = {} if header is None else {"authorization": header}
     for method, path in READS + WRITES + DECLARES:
@@ -111,6 +112,7 @@ async def test_health_needs_no_credential(callers: Callers) -> None:
         ("GET", "/v1/jobs/a?tag=" + "a" * 60_000, 414, "uri-too-long"),
     ],
 )
+@pytest.mark.row("R13", "R14", "R15", "R16", "R17", "R18", "R21")
 async def test_senseless_request_is_a_problem(
     method: str, path: str, status: int, code: str, api: httpx.AsyncClient
 ) -> None:
@@ -122,6 +124,7 @@ async def test_senseless_request_is_a_problem(
     assert len(problem["trace_id"]) == 32
 
 
+@pytest.mark.row("R13")
 async def test_wrong_method_names_the_right_ones(api: httpx.AsyncClient) -> None:
     assert (await api.patch("/v1/jobs")).headers["allow"] == "POST"
     assert (await api.patch("/v1/jobs/a")).headers["allow"] == "DELETE, GET"
@@ -131,13 +134,14 @@ async def test_wrong_method_names_the_right_ones(api: httpx.AsyncClient) -> None
     "headers",
     [
         {"content-type": "text/plain"},
-        {"content-type": "multipart/form-data; boundary=" + "\\" * 10_000},
+        {"content-type": "multipart/form-data; boundary=" + "\\" * 30_000},
         {"content-type": "application/x-www-form-urlencoded"},
         {"content-type": "application/json; charset=utf-16"},
         {"content-type": "application/json", "content-encoding": "gzip"},
         {"content-type": ""},
     ],
 )
+@pytest.mark.row("R7", "R8")
 async def test_body_that_is_not_plain_json_is_refused(
     headers: dict[str, str], api: httpx.AsyncClient, world: Installation
 ) -> None:
@@ -145,6 +149,7 @@ async def test_body_that_is_not_plain_json_is_refused(
     assert (answer.status_code, world.log.sent) == (415, [])
 
 
+@pytest.mark.row("R7")
 async def test_answer_that_is_not_accepted_is_refused(api: httpx.AsyncClient, world: Installation) -> None:
     for accept in ("image/png", "text/html, image/*;q=0.5", "application/json;q=0"):
         answer = await api.post("/v1/jobs", json={"task": "t"}, headers={"accept": accept})

@@ -48,6 +48,10 @@ MALFORMED: dict[str, tuple[bytes, int]] = {
     "J18 key of 1 MB": (b'{"' + b"a" * 1_000_000 + b'":1}', 422),
     "J19 100,000 keys": (with_payload(json.dumps({f"k{n}": 0 for n in range(100_000)}).encode()), 413),
     "J21 payload one byte too long": (with_payload(b'"' + b"a" * 262_143 + b'"'), 413),
+    "D25 depends on a million": (
+        b'{"task":"t","depends_on":[' + b'"a",' * 999_999 + b'"a"]}',
+        413,
+    ),
     "body above 1 MiB": (b" " * (1 << 20) + b"{}", 413),
 }
 
@@ -123,6 +127,9 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "id that a path drops": ({"id": ".."}, "id"),
     "id with a colon": ({"id": "a:1"}, "id"),
     "D24 depends on itself": ({"id": "a", "depends_on": ["a"]}, "depends_on"),
+    "D25 cycle": ({"id": "a", "depends_on": ["b"]}, "depends_on"),
+    "J20 magic key": ({"__class__": 2}, "__class__"),
+    "J20 another magic key": ({"__proto__": {"task": "u"}}, "__proto__"),
     "D26 unknown queue": ({"queue": "nowhere"}, "queue"),
     "queue with a blank": ({"queue": "a b"}, "queue"),
     "late unknown": ({"late": "never"}, "late"),
@@ -158,6 +165,9 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "offset of 99 hours": ({"run_at": "2030-01-01T00:00:00+99:00"}, "run_at"),
     "Z27 start_at, not there yet": ({"start_at": "2031-01-01T00:00:00Z"}, "start_at"),
     "Z28 every, not there yet": ({"every": "PT1S"}, "every"),
+    "Z29 every, not there yet": ({"every": "PT0.001S"}, "every"),
+    "Z30 every, not there yet": ({"every": "P1Y"}, "every"),
+    "C31 day_match, not there yet": ({"cron": "0 4 1 1 fri", "day_match": "and"}, "day_match"),
     "delay of 200 years": ({"delay": "P73000D"}, "delay"),
     "delay negative": ({"delay": "-PT1S"}, "delay"),
     "delay empty": ({"delay": "PT"}, "delay"),
@@ -217,31 +227,39 @@ async def test_refused_cron_is_named(name: str, api: httpx.AsyncClient, world: I
     assert world.log.sent == []
 
 
-@pytest.mark.parametrize(
-    "cron",
-    ["0 0 29 2 *", "0 0 * * 7", "0 0 1 * mon", "0\t0\t*\t*\t*", "0 0 * * sun-sat", "*/15 9-17 * * MON-FRI"],
-)
-async def test_accepted_cron_comes_back_as_sent(cron: str, api: httpx.AsyncClient) -> None:
+ACCEPTED_CRON: dict[str, str] = {
+    "C6 leap day": "0 0 29 2 *",
+    "C19 Sunday as 7": "0 0 * * 7",
+    "C23 day of month and day of week": "0 0 1 * mon",
+    "C29 tabs": "0\t0\t*\t*\t*",
+    "C30 week from Sunday": "0 0 * * sun-sat",
+    "steps and names": "*/15 9-17 * * MON-FRI",
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED_CRON)
+async def test_accepted_cron_comes_back_as_sent(name: str, api: httpx.AsyncClient) -> None:
+    cron = ACCEPTED_CRON[name]
     answer = await api.post("/v1/jobs", json={"task": "t", "cron": cron})
     assert (answer.status_code, answer.json()["cron"]) == (201, cron)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"task": "a" * 128},
-        {"run_at": "1970-01-01T00:00:00Z", "late": "run"},
-        {"run_at": "2025-12-31T12:00:00Z"},
-        {"run_at": "2030-01-01t00:00:00.123456789z"},
-        {"delay": "PT0S"},
-        {"delay": "P1W"},
-        {"timeout": "PT1S"},
-        {"timeout": "P7D"},
-        {"zone": "EST", "cron": "0 0 * * *"},
-    ],
-)
-async def test_value_at_its_bound_is_taken(fields: dict[str, str], api: httpx.AsyncClient) -> None:
-    answer = await api.post("/v1/jobs", json={"task": "t"} | fields)
+AT_BOUND: dict[str, dict[str, str]] = {
+    "D11 128 characters": {"task": "a" * 128},
+    "Z26 long past, asked for": {"run_at": "1970-01-01T00:00:00Z", "late": "run"},
+    "half a day past": {"run_at": "2025-12-31T12:00:00Z"},
+    "nanoseconds": {"run_at": "2030-01-01t00:00:00.123456789z"},
+    "no delay": {"delay": "PT0S"},
+    "a week": {"delay": "P1W"},
+    "shortest timeout": {"timeout": "PT1S"},
+    "longest timeout": {"timeout": "P7D"},
+    "Z11 zone without DST": {"zone": "EST", "cron": "0 0 * * *"},
+}
+
+
+@pytest.mark.parametrize("name", AT_BOUND)
+async def test_value_at_its_bound_is_taken(name: str, api: httpx.AsyncClient) -> None:
+    answer = await api.post("/v1/jobs", json={"task": "t"} | AT_BOUND[name])
     assert answer.status_code == 201, answer.text
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 import httpx
+import pytest
 
 from minutebook.domain import events as facts
 from minutebook.ids import job_id_from_key
@@ -85,12 +86,14 @@ async def test_repeated_key_and_body_give_first_answer(api: httpx.AsyncClient, w
     assert first.json()["id"] == job_id_from_key("acme", "k1")
 
 
+@pytest.mark.row("D27")
 async def test_repeated_key_with_other_body_is_refused(api: httpx.AsyncClient) -> None:
     await create(api, {"task": "t", "run_at": RUN_AT}, idempotency_key="k1")
     other = await create(api, {"task": "u", "run_at": RUN_AT}, idempotency_key="k1")
     assert (other.status_code, other.json()["code"]) == (422, "key-reused")
 
 
+@pytest.mark.row("D27")
 async def test_existing_id_with_other_body_conflicts(api: httpx.AsyncClient) -> None:
     assert (await create(api, {"id": "a", "task": "t", "run_at": RUN_AT})).status_code == 201
     assert (await create(api, {"id": "a", "task": "t", "run_at": RUN_AT})).status_code == 201
@@ -98,6 +101,7 @@ async def test_existing_id_with_other_body_conflicts(api: httpx.AsyncClient) -> 
     assert (other.status_code, other.json()["code"]) == (409, "id-exists")
 
 
+@pytest.mark.row("D29")
 async def test_hundred_creates_with_one_key_make_one_job(api: httpx.AsyncClient, world: Installation) -> None:
     answers = await asyncio.gather(
         *(create(api, {"task": "t", "run_at": RUN_AT}, idempotency_key="k") for _ in range(100))
@@ -106,6 +110,7 @@ async def test_hundred_creates_with_one_key_make_one_job(api: httpx.AsyncClient,
     assert len({answer.json()["id"] for answer in answers}) == 1
 
 
+@pytest.mark.row("D22")
 async def test_ids_that_differ_in_case_are_two_jobs(api: httpx.AsyncClient) -> None:
     for name in ("Job", "job"):
         await create(api, {"id": name, "task": name, "run_at": RUN_AT})
@@ -145,6 +150,7 @@ async def test_run_now_adds_one_execution_per_key(api: httpx.AsyncClient) -> Non
     assert [item["status"] for item in items] == ["scheduled"] * 3
 
 
+@pytest.mark.row("A5")
 async def test_other_tenant_sees_nothing(callers: Callers) -> None:
     await create(callers["submitter"], {"id": "a", "task": "t", "run_at": RUN_AT})
     other = callers["other"]
@@ -279,6 +285,7 @@ async def test_history_item_tells_all_about_an_attempt(api: httpx.AsyncClient, w
     ]
 
 
+@pytest.mark.row("R19", "R20")
 async def test_cursor_of_other_list_is_refused_like_a_forged_one(
     callers: Callers, api: httpx.AsyncClient
 ) -> None:

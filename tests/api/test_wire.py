@@ -83,6 +83,7 @@ JSON = b"Content-Type: application/json\r\n"
     ("path", "length"),
     [(b"/v1/jobs", b"10000000000"), (b"/v1/jobs/batch", b"8388609"), (b"/v1/jobs", b"1048577")],
 )
+@pytest.mark.row("R3")
 async def test_huge_length_is_refused_from_the_header_alone(port: Port, path: bytes, length: bytes) -> None:
     answer = await talk(port, post(JSON + b"Content-Length: " + length + b"\r\n", b"x", path))
     assert status(answer) == 413
@@ -91,6 +92,7 @@ async def test_huge_length_is_refused_from_the_header_alone(port: Port, path: by
 
 
 @pytest.mark.parametrize("length", [b"-1", b"1e3", b"+5", b"0x10", b"", b"5, 5"])
+@pytest.mark.row("R2")
 async def test_senseless_length_is_refused(port: Port, length: bytes, world: Installation) -> None:
     answer = await talk(port, post(JSON + b"Content-Length: " + length + b"\r\n", b'{"task":"t"}'))
     assert status(answer) in (0, 400)
@@ -98,6 +100,7 @@ async def test_senseless_length_is_refused(port: Port, length: bytes, world: Ins
     assert await alive(port)
 
 
+@pytest.mark.row("R4")
 async def test_chunked_body_that_never_ends_is_given_up(port: Port, world: Installation) -> None:
     silent = asyncio.create_task(
         talk(port, post(JSON + b"Transfer-Encoding: chunked\r\n", b'5\r\n{"tas\r\n'))
@@ -120,6 +123,7 @@ async def test_chunked_body_is_taken(port: Port) -> None:
     assert status(await talk(port, post(JSON + b"Transfer-Encoding: chunked\r\n", body))) == 201
 
 
+@pytest.mark.row("R5")
 async def test_length_and_chunked_together_are_refused(port: Port, world: Installation) -> None:
     smuggled = b"GET /livez HTTP/1.1\r\n" + HOST + b"\r\n"
     answer = await talk(
@@ -130,6 +134,7 @@ async def test_length_and_chunked_together_are_refused(port: Port, world: Instal
     assert world.log.sent == []
 
 
+@pytest.mark.row("R10")
 async def test_header_of_200_kilobytes_is_refused(port: Port) -> None:
     answer = await talk(
         port, b"GET /v1/jobs/a HTTP/1.1\r\n" + HOST + KEY + b"X-A: " + b"a" * 200_000 + b"\r\n\r\n"
@@ -138,6 +143,7 @@ async def test_header_of_200_kilobytes_is_refused(port: Port) -> None:
     assert await alive(port)
 
 
+@pytest.mark.row("R11")
 async def test_target_of_64_kilobytes_is_refused(port: Port) -> None:
     answer = await talk(
         port, b"GET /v1/jobs/a?tag=" + b"a" * 65_536 + b" HTTP/1.1\r\n" + HOST + KEY + b"\r\n"
@@ -146,6 +152,7 @@ async def test_target_of_64_kilobytes_is_refused(port: Port) -> None:
     assert await alive(port)
 
 
+@pytest.mark.row("R12")
 async def test_body_of_a_get_is_ignored(port: Port) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port.number)
     for _ in range(2):
@@ -176,14 +183,33 @@ async def test_caller_who_leaves_in_the_middle_does_no_harm(
     assert "request failed" not in "".join(capfd.readouterr())
 
 
+@pytest.mark.row("R6")
 async def test_compressed_bomb_is_not_expanded(port: Port, world: Installation) -> None:
     headers = JSON + b"Content-Encoding: gzip\r\nContent-Length: 97000\r\n"
     assert status(await talk(port, post(headers, b"\x1f\x8b" + b"\0" * 96_998))) == 415
     assert world.log.sent == []
 
 
+@pytest.mark.row("R9")
 async def test_form_with_a_million_fields_is_not_parsed(port: Port, world: Installation) -> None:
     headers = b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000000\r\n"
     assert status(await talk(port, post(headers, b"a=1&" * 250_000))) in (0, 415)
+    assert world.log.sent == []
+    assert await alive(port)
+
+
+@pytest.mark.row("A17")
+async def test_token_of_ten_megabytes_is_refused(port: Port, world: Installation) -> None:
+    token = b"Authorization: Bearer " + b"a" * 10_000_000 + b"\r\n"
+    answer = await talk(port, b"POST /v1/jobs HTTP/1.1\r\n" + HOST + token + JSON + b"\r\n")
+    assert status(answer) in (0, 400, 401, 431)
+    assert world.log.sent == []
+    assert await alive(port)
+
+
+@pytest.mark.row("D28")
+async def test_idempotency_key_of_a_megabyte_is_refused(port: Port, world: Installation) -> None:
+    key = b"Idempotency-Key: " + b"a" * 1_000_000 + b"\r\nContent-Length: 12\r\n"
+    assert status(await talk(port, post(JSON + key, b'{"task":"t"}'))) in (0, 400, 431)
     assert world.log.sent == []
     assert await alive(port)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
 
 from minutebook.domain import events as facts
 from minutebook.domain.commands import SubmitJob
@@ -64,6 +66,7 @@ STRANGE: Final[dict[str, Callable[[Stack], bytes | None]]] = {
 }
 
 
+@pytest.mark.row("K19")
 def test_records_of_strangers_are_void_for_all(stack: Stack) -> None:
     """The owner meets each with its next frame and decides that again; so does a fresh owner that folds them."""
     owner = served(stack)
@@ -88,13 +91,54 @@ def halts(stack: Stack, owner: Process, value: bytes) -> bool:
     return eventually(lambda: owner.said("partition halted") and not owner.is_ready())
 
 
-def test_frame_of_an_unknown_version_halts_the_partition(stack: Stack) -> None:
+def unknown_version(frame: bytes) -> bytes:
+    """Its fingerprint is none that we know."""
+    return frame[:2] + b"\x99" * 8 + frame[10:]
+
+
+def unknown_event(frame: bytes) -> bytes:
+    """The number of its one event's type, three bytes before the end, is none that we know."""
+    return frame[:-3] + b"\x7e" + frame[-2:]
+
+
+@pytest.mark.parametrize("unknown", [unknown_version, unknown_event])
+@pytest.mark.row("K7")
+def test_frame_of_an_unknown_version_halts_the_partition(
+    stack: Stack, unknown: Callable[[bytes], bytes]
+) -> None:
     """Nobody may pass it: it could be valid for those who know more."""
     owner = served(stack)
-    frame = next_frame(stack)
 
-    assert halts(stack, owner, frame[:2] + b"\x99" * 8 + frame[10:])
+    assert halts(stack, owner, unknown(next_frame(stack)))
     assert owner.is_running
+
+
+@pytest.mark.row("K20")
+def test_log_whose_start_is_gone_halts_who_needs_it(stack: Stack) -> None:
+    """An owner with its state goes on from there; one without folds nothing and writes nothing."""
+    owner = served(stack)
+    owner.kill()
+    forget_below(stack, 1)
+    owner.start()
+    run_one(stack)
+    owner.kill()
+    shutil.rmtree(stack.data_dir("o1"))
+    taken = [fact.partition for fact in stack.log.of(facts.OwnershipTaken)]
+    owner.start()
+
+    assert eventually(lambda: owner.said("partition halted"))
+    stack.until("the others are served", lambda log: len(log.of(facts.OwnershipTaken)) == len(taken) + 3)
+    again = [fact.partition for fact in stack.log.of(facts.OwnershipTaken)][len(taken) :]
+    assert sorted(again) == [number for number in range(stack.partitions) if number != PARTITION]
+    assert owner.is_running
+    assert not owner.is_ready()
+
+
+def forget_below(stack: Stack, offset: int) -> None:
+    """The partition's log loses its beginning."""
+    client = KafkaAdminClient(**stack.kafka.kafka_python())
+    client.delete_records({TopicPartition(stack.kafka.topic(topics.EVENTS), PARTITION): offset})
+    client.close()
 
 
 def test_valid_frame_that_does_not_fit_the_state_halts_the_partition(stack: Stack) -> None:

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+import fastavro
 import msgspec
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, Command, DeclareQueue, RunJobNow, SubmitJob
+from minutebook.domain.commands import CancelJob, Command, DeclareQueue, RunJobNow
 from minutebook.domain.records import Report, Tick
-from minutebook.log.port import RawRecord
-from minutebook.wire import codec, topics
+from minutebook.wire import codec, schemas, topics
 from minutebook.wire.frames import Frame, encode_frame
-from tests.crash.stack import PARTITIONS, TENANT, Stack, home_of, job, key_of, now_ms
+from tests.crash.stack import PARTITIONS, TENANT, Stack, home_of, key_of, now_ms
+from tests.integration.answered import (
+    DAY_MS,
+    assert_rejected_once,
+    await_accepted,
+    later_job,
+    refusal_of,
+    send_good,
+)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-DAY_MS: Final = 86_400_000
-NEVER_DUE: Final = {"delay_ms": 365 * DAY_MS}
 
 
 @pytest.fixture(scope="module")
@@ -38,62 +45,6 @@ def stack(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sta
     made.close()
 
 
-def later_job(partition: int | None = None, **fields: Any) -> SubmitJob:
-    """A job that is not due during the tests, on `partition` if one is named."""
-    while True:
-        found = job(**(NEVER_DUE | {"task": "raw"} | fields))
-        if partition is None or home_of(found) == partition:
-            return found
-
-
-def await_accepted(stack: Stack, command: SubmitJob) -> facts.JobSubmitted:
-    """The one event by which a job was accepted, at its home."""
-
-    def found() -> list[Any]:
-        return [f for f in stack.log.of(facts.JobSubmitted) if f.event.job_id == command.job_id]
-
-    stack.until(f"{command.job_id} accepted", lambda _: found())
-    assert [fact.partition for fact in found()] == [home_of(command)]
-    event = found()[0].event
-    assert isinstance(event, facts.JobSubmitted)
-    return event
-
-
-def send_good(stack: Stack, partition: int) -> facts.JobSubmitted:
-    """One good command, applied."""
-    command = later_job(partition)
-    stack.send(command)
-    return await_accepted(stack, command)
-
-
-def rejections(stack: Stack, topic: str, record: RawRecord, partition: int) -> list[facts.RecordRejected]:
-    place = (topic, partition, record.offset)
-    return [e for e in stack.log.events(facts.RecordRejected) if (e.topic, e.partition, e.offset) == place]
-
-
-def rejected_copies(stack: Stack, topic: str, record: RawRecord, partition: int) -> list[RawRecord]:
-    """What `rejected-records` holds of one record."""
-    wanted = {
-        ("mb_origin_topic", topic.encode()),
-        ("mb_origin_partition", str(partition).encode()),
-        ("mb_origin_offset", str(record.offset).encode()),
-    }
-    return [one for one in stack.whole(topics.REJECTED)[partition] if wanted <= set(one.headers)]
-
-
-def assert_rejected_once(stack: Stack, topic: str, record: RawRecord, partition: int) -> str:
-    """Once in the log, once on `rejected-records` with its headers and bytes. The reason."""
-    stack.until("rejected", lambda _: rejections(stack, topic, record, partition))
-    send_good(stack, partition)
-    stack.until("on rejected-records", lambda _: rejected_copies(stack, topic, record, partition))
-    copies = rejected_copies(stack, topic, record, partition)
-    found = rejections(stack, topic, record, partition)
-    assert len(found) == len(copies) == 1
-    assert dict(copies[0].headers)["mb_reason"] == found[0].reason.encode()
-    assert (copies[0].key, copies[0].value) == (record.key, (record.value or b"")[: 64 << 10])
-    return found[0].reason
-
-
 class _Touch:
     """Unpickled, it would leave a file."""
 
@@ -102,6 +53,19 @@ class _Touch:
 
     def __reduce__(self) -> Any:
         return (Path.touch, (self._path,))
+
+
+def later_version() -> bytes:
+    """A command by a schema of the future: a known type with one field more."""
+    newest = schemas.newest()["SubmitJob"].parsed
+    later = fastavro.parse_schema(
+        {"type": "record", "name": newest["name"], "fields": [*newest["fields"], FUTURE_FIELD]}
+    )
+    fingerprint = fastavro.schema.fingerprint(fastavro.schema.to_parsing_canonical_form(later), "CRC-64-AVRO")
+    out = io.BytesIO()
+    out.write(b"\xc3\x01" + bytes.fromhex(fingerprint))
+    fastavro.schemaless_writer(out, later, codec.builtins(later_job(0)) | {"future": 999})
+    return out.getvalue()
 
 
 def event_frame() -> bytes:
@@ -115,17 +79,19 @@ def batch_of(count: int, **fields: Any) -> bytes:
     return codec.encode(codec.CommandBatch([later_job(0, **fields) for _ in range(count)]))
 
 
+FUTURE_FIELD = {"name": "future", "type": "int"}
 UNKNOWN_TYPE = b"\xc3\x01" + bytes(range(8)) + bytes(20)
 GOOD = codec.encode(Tick("nobody", 1))
 BROKEN: dict[str, tuple[Callable[[], bytes | None], str]] = {
-    "null": (lambda: None, "null value"),
-    "empty": (lambda: b"", "single-object"),
-    "text": (lambda: b"hello", "single-object"),
-    "unknown type": (lambda: UNKNOWN_TYPE, "fingerprint"),
+    "K2 null value": (lambda: None, "null value"),
+    "K1 empty value": (lambda: b"", "single-object"),
+    "K4 not our encoding": (lambda: b"hello", "single-object"),
+    "K6 unknown type": (lambda: UNKNOWN_TYPE, "fingerprint"),
+    "K7 unknown version": (later_version, "fingerprint"),
     "header alone": (lambda: GOOD[:10], "damaged"),
     "cut": (lambda: GOOD[:-1], "damaged"),
     "bytes behind the end": (lambda: GOOD + b"\0", "after the end"),
-    "an owner's frame": (event_frame, "belong"),
+    "K19 an owner's frame": (event_frame, "belong"),
 }
 
 
@@ -153,8 +119,9 @@ def test_undecodable_mail_is_rejected_once(stack: Stack, kind: str) -> None:
     assert reason in assert_rejected_once(stack, topics.MAIL, record, 2)
 
 
+@pytest.mark.row("K5")
 def test_pickled_command_is_rejected_and_never_loaded(stack: Stack, tmp_path: Path) -> None:
-    record = stack.produce(topics.COMMANDS, 0, pickle.dumps(_Touch(tmp_path / "loaded")))
+    record = stack.produce(topics.COMMANDS, 0, pickle.dumps(_Touch(tmp_path / "loaded"), 4))
 
     assert_rejected_once(stack, topics.COMMANDS, record, 0)
     assert not (tmp_path / "loaded").exists()
@@ -168,6 +135,7 @@ def test_record_of_another_topic_is_rejected(stack: Stack) -> None:
     assert "belong" in assert_rejected_once(stack, topics.REPORTS, on_reports, 0)
 
 
+@pytest.mark.row("K9")
 def test_key_that_names_another_job_is_rejected(stack: Stack) -> None:
     command = later_job(0)
     record = stack.produce(topics.COMMANDS, 0, codec.encode(command), b"a/A")
@@ -177,6 +145,7 @@ def test_key_that_names_another_job_is_rejected(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("names", [{"tenant": ""}, {"tenant": "a b"}, {"job_id": ""}, {"job_id": "x" * 129}])
+@pytest.mark.row("K8")
 def test_single_command_without_valid_names_is_rejected(stack: Stack, names: dict[str, str]) -> None:
     command = msgspec.structs.replace(later_job(0), **names)
     record = stack.produce(topics.COMMANDS, 0, codec.encode(command), key_of(command).encode())
@@ -193,10 +162,6 @@ def test_commands_of_a_batch_are_judged_alone(stack: Stack) -> None:
     assert refusal_of(stack, nameless.command_id)[0].field == "tenant"
 
 
-def refusal_of(stack: Stack, command_id: str) -> list[facts.CommandRejected]:
-    return [e for e in stack.log.events(facts.CommandRejected) if e.command_id == command_id]
-
-
 @pytest.mark.parametrize(("count", "payload"), [(501, b"1"), (8, b" " * (200 << 10))])
 def test_oversized_batch_is_rejected(stack: Stack, count: int, payload: bytes) -> None:
     record = stack.produce(topics.COMMANDS, 0, batch_of(count, payload=payload), b"k")
@@ -204,6 +169,7 @@ def test_oversized_batch_is_rejected(stack: Stack, count: int, payload: bytes) -
     assert "limit" in assert_rejected_once(stack, topics.COMMANDS, record, 0)
 
 
+@pytest.mark.row("K11")
 def test_broker_refuses_a_record_of_ten_megabytes(stack: Stack) -> None:
     with pytest.raises(KafkaException) as refused:
         stack.produce(topics.COMMANDS, 0, bytes(9_900_000))
@@ -212,6 +178,7 @@ def test_broker_refuses_a_record_of_ten_megabytes(stack: Stack) -> None:
     send_good(stack, 0)
 
 
+@pytest.mark.row("K3")
 def test_command_without_key_is_applied_by_its_body(stack: Stack) -> None:
     command = later_job(3)
     stack.produce(topics.COMMANDS, 3, codec.encode(command), None)
@@ -219,6 +186,7 @@ def test_command_without_key_is_applied_by_its_body(stack: Stack) -> None:
     await_accepted(stack, command)
 
 
+@pytest.mark.row("K16")
 def test_command_with_strange_headers_is_applied(stack: Stack) -> None:
     command = later_job(3)
     headers = [(f"h{number}", b"\xff\xfe\x1b[31m") for number in range(200)]
@@ -228,6 +196,7 @@ def test_command_with_strange_headers_is_applied(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("is_batch", [False, True])
+@pytest.mark.row("K10")
 def test_misplaced_command_is_forwarded_once_and_applied_once(stack: Stack, is_batch: bool) -> None:
     command = later_job(2)
     body = codec.CommandBatch([command]) if is_batch else command
@@ -273,11 +242,13 @@ def test_declared_queue_reaches_every_partition(stack: Stack) -> None:
         assert await_accepted(stack, command).queue == name
 
 
+@pytest.mark.row("K13")
 def test_command_sent_again_changes_nothing(stack: Stack) -> None:
     command = later_job(0)
     stack.send(command)
     await_accepted(stack, command)
-    stack.submit([later_job(0) for _ in range(500)])
+    for _ in range(2):
+        stack.submit([later_job(0) for _ in range(500)])
     stack.send(command)
 
     send_good(stack, 0)
@@ -285,6 +256,7 @@ def test_command_sent_again_changes_nothing(stack: Stack) -> None:
     assert not refusal_of(stack, command.command_id)
 
 
+@pytest.mark.row("K13")
 def test_command_of_eight_days_ago_is_refused(stack: Stack) -> None:
     command = later_job(0, issued_at=now_ms() - 8 * DAY_MS)
     stack.send(command)
@@ -389,6 +361,7 @@ def transactional(stack: Stack) -> Producer:
     return producer
 
 
+@pytest.mark.row("K18")
 def test_transactions_of_others_leave_holes_that_are_passed(stack: Stack) -> None:
     producer, topic = transactional(stack), stack.kafka.topic(topics.COMMANDS)
     aborted, committed = later_job(0), later_job(0)

@@ -8,9 +8,9 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.giving_up import Held
 from minutebook.domain.policy import DEFAULT
-from minutebook.domain.records import Report, Succeeded
+from minutebook.domain.records import Progress, Report, Succeeded
 from minutebook.domain.results import died, legible
-from minutebook.domain.retries import backoff_ms
+from minutebook.domain.retries import RETRY_AFTER_MAX_MS, backoff_ms
 from minutebook.domain.state import NONE_AT
 from tests.simulation.folds import viewed
 from tests.simulation.log_maker import (
@@ -172,6 +172,48 @@ def test_a_success_after_the_failure_of_the_same_token_is_refused(maker: LogMake
     maker.report(failure(held))
     (event,) = maker.report(success([held]))
     assert isinstance(event, facts.ReportRefused)
+
+
+@pytest.mark.parametrize("wait", [-1, RETRY_AFTER_MAX_MS + 1, 2**62])
+def test_a_senseless_retry_after_is_refused_on_record_and_the_backoff_used(
+    maker: LogMaker, wait: int
+) -> None:
+    (held, _) = maker.running()
+    failed, refused = maker.report(failure(held, retry_after_ms=wait))
+    assert isinstance(failed, facts.AttemptFailed)
+    assert failed.retry_at == T0 + backoff_ms(DEFAULT, "acme", A, 1)
+    assert refused == facts.ReportRefused(
+        SESSION, "retry_after", "acme", A, held.token, f"{wait} ms, not 0 to {RETRY_AFTER_MAX_MS}"
+    )
+
+
+@pytest.mark.parametrize("wait", [0, RETRY_AFTER_MAX_MS])
+def test_a_retry_after_at_its_limits_is_taken(maker: LogMaker, wait: int) -> None:
+    (held, _) = maker.running()
+    (failed,) = maker.report(failure(held, retry_after_ms=wait))
+    assert isinstance(failed, facts.AttemptFailed)
+    assert failed.retry_at == T0 + wait
+
+
+@pytest.mark.row("W15")
+@pytest.mark.parametrize("share", [1.5, 1.0000001, -0.0001, float("nan"), float("inf"), -float("inf")])
+def test_senseless_progress_is_refused_on_record_and_changes_nothing(maker: LogMaker, share: float) -> None:
+    (held, _) = maker.running()
+    before = maker.execution("acme", A)
+    report = Report(SESSION, 1, progress=[Progress("acme", A, held.token, share, "x", b"{}")])
+    (refused,) = maker.report(report)
+    assert isinstance(refused, facts.ReportRefused)
+    assert (refused.kind, refused.execution, refused.token) == ("progress", A, held.token)
+    assert refused.reason == f"a share of progress is from 0 to 1, not {share}"
+    assert maker.execution("acme", A) == before
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_progress_at_its_limits_is_taken(maker: LogMaker, share: float) -> None:
+    (held, _) = maker.running()
+    (event,) = maker.report(Report(SESSION, 1, progress=[Progress("acme", A, held.token, share)]))
+    assert isinstance(event, facts.AttemptProgressed)
+    assert event.fraction == share
 
 
 def test_messages_are_bounded_and_harmless(maker: LogMaker) -> None:

@@ -219,6 +219,7 @@ def test_no_value_is_success_without_a_result() -> None:
     assert outcomes.outcome_of(None) is outcomes.Verdict.SUCCEEDED
 
 
+@pytest.mark.row("W11")
 def test_the_largest_result_is_kept_and_a_larger_one_refused_with_advice() -> None:
     assert outcomes.outcome_of("x" * (65_536 - 2)) == outcomes.Result(b'"' + b"x" * 65_534 + b'"')
     failure = outcomes.outcome_of("x" * (65_536 - 1))
@@ -226,6 +227,9 @@ def test_the_largest_result_is_kept_and_a_larger_one_refused_with_advice() -> No
     assert (failure.error_type, failure.is_permanent) == ("ResultError", True)
     assert "65537 bytes" in failure.message
     assert "store it elsewhere" in failure.message
+    huge = outcomes.outcome_of("x" * 100_000_000)
+    assert isinstance(huge, outcomes.Failure)
+    assert "100000002 bytes" in huge.message
 
 
 def test_a_result_that_json_cannot_say_is_refused_with_advice() -> None:
