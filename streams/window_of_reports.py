@@ -39,6 +39,7 @@ def _hear(sessions: Sessions, record: RawRecord) -> None:
     if session is None:
         return
     hear(session, report, record.stamp)
+    session.claimed = session.sequence
     if report.full is not None:
         for token in report.full.held:
             session.unacknowledged.pop(token, None)

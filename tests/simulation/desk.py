@@ -8,10 +8,22 @@ from itertools import count
 
 from minutebook.domain import events as facts
 from minutebook.domain.book import FAMILIES, Book
-from minutebook.domain.commands import CancelJob, SubmitJob
+from minutebook.domain.commands import CancelJob, DeclareQueue, SubmitJob
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import ToSession, outputs
-from minutebook.domain.records import FullPulse, Granted, HandedBack, Pulse, QueueOffer, Report, Succeeded
+from minutebook.domain.records import (
+    Claim,
+    DueRecord,
+    Failed,
+    FullPulse,
+    Granted,
+    HandedBack,
+    Inbox,
+    Pulse,
+    QueueOffer,
+    Report,
+    Succeeded,
+)
 from minutebook.log.apply import move_cursor
 from minutebook.log.draft import Draft
 from minutebook.log.port import RawRecord
@@ -62,6 +74,8 @@ class Desk:
         self.burst = Burst()
         self.records: list[RawRecord] = []
         """The log."""
+        self.replied: list[Inbox] = []
+        """Replies of the last cycle."""
         draft = Draft(self.book, 0, self.now)
         draft.add(facts.LogOpened("log-1", 1, 0, 1_000, 1))
         draft.add(facts.OwnershipTaken("o", 1, 0, 0))
@@ -96,13 +110,19 @@ class Desk:
                 command_id=f"submit-{job_id}",
                 issued_at=self.now,
                 task=TASK,
-                payload=b"1",
-                **(when | fields),  # type: ignore[arg-type]  # fields of the command
+                **({"payload": b"1"} | when | fields),  # type: ignore[arg-type]  # fields of the command
             )
             self.inputs[topics.COMMANDS].add(codec.encode(command), self.now)
 
     def cancel(self, job_id: str, tenant: str = "acme") -> None:
         command = CancelJob(tenant=tenant, job_id=job_id, command_id=f"cancel-{job_id}", issued_at=self.now)
+        self.inputs[topics.COMMANDS].add(codec.encode(command), self.now)
+
+    def declare(self, queue: str, *, is_open: bool) -> None:
+        """A queue, or a change of it."""
+        command = DeclareQueue(
+            name=queue, command_id=f"declare-{queue}-{is_open}", issued_at=self.now, is_open=is_open
+        )
         self.inputs[topics.COMMANDS].add(codec.encode(command), self.now)
 
     def report(self, report: Report) -> None:
@@ -118,7 +138,7 @@ class Desk:
             self._keep(draft, self.core)
         else:
             self.sessions.plan_over()
-        self.core.replies()
+        self.replied = self.core.replies()
         self.last = draft
         return draft.events
 
@@ -129,6 +149,13 @@ class Desk:
         events = list(draft.events)
         self.core.restore(taken)
         return events
+
+    def publish(self, queue: str, most: int = 1_000) -> list[DueRecord]:
+        """Due records that go out now; the broker has them at once."""
+        hints = self.core.open_queues.take(queue, self.now, most)
+        for hint in hints:
+            self.core.open_queues.sent(queue, hint.key, self.now)
+        return [hint.record for hint in hints]
 
     def grants(self) -> list[ToSession]:
         """Inbox records of the last frame."""
@@ -164,16 +191,22 @@ class Hand:
         held: Sequence[int] | None = None,
         succeeded: Succeeded | None = None,
         handed_back: Sequence[tuple[str, int]] = (),
+        failed: Sequence[Failed] = (),
+        claims: Sequence[Claim] = (),
+        queues: Sequence[str] = ("default",),
+        is_leaving: bool = False,
     ) -> None:
-        """Offer slots; `held` makes it a full pulse, `succeeded` brings results, `handed_back` grants."""
+        """Offer slots; `held` makes it a full pulse, `succeeded` and `failed` bring results, `handed_back` grants."""
         self._sequence += 1
         full = None
         if held is not None:
-            full = FullPulse(self.name, "1", [TASK], [QueueOffer("default")], 10_000, 3_000, list(held))
-        pulse = Pulse(offer, self.last_token)
+            full = FullPulse(self.name, "1", [TASK], list(map(QueueOffer, queues)), 10_000, 3_000, list(held))
+        pulse = Pulse(offer, self.last_token, is_leaving)
         names, tokens = [name for name, _ in handed_back], [token for _, token in handed_back]
         back = HandedBack(["acme"], [0] * len(names), names, tokens) if names else None
-        self._desk.report(Report(self.name, self._sequence, pulse, full, succeeded, handed_back=back))
+        self._desk.report(
+            Report(self.name, self._sequence, pulse, full, succeeded, list(failed), back, list(claims))
+        )
 
     def take(self) -> list[tuple[str, int]]:
         """(execution, token) of each grant to it in the last frame; it has seen them now."""
