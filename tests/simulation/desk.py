@@ -159,7 +159,7 @@ class Desk:
 
     def grants(self) -> list[ToSession]:
         """Inbox records of the last frame."""
-        found = outputs(self.book, self.last.placed, 0, 1, self.now)
+        found = outputs(self.book, self.last.placed, 0, 1, self.last.now)
         return [output for output in found if isinstance(output, ToSession)]
 
     def _keep(self, draft: Draft, core: Cycle | None = None) -> None:

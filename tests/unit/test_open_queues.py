@@ -305,7 +305,8 @@ def test_claims_that_cannot_be_granted_say_why(desk: Desk, hand: Hand) -> None:
         "unknown",
     ]
     assert all(
-        answer.refusal == f"{code}: {REFUSALS[code]}" for answer, code in zip(answers(desk), codes(desk), strict=True)
+        answer.refusal == f"{code}: {REFUSALS[code]}"
+        for answer, code in zip(answers(desk), codes(desk), strict=True)
     )
 
 
