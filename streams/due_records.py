@@ -25,7 +25,7 @@ BYTES_WAITING_MAX: Final = 1 << 20
 ROWS_A_CYCLE: Final = 400
 ROWS_AT_ONCE: Final = 20
 SEND_S: Final = 5.0
-"""Until a topic that the broker does not know is called missing."""
+"""Until a topic that the broker does not know is called missing, or one that it does not take from us held back."""
 RETRY_MAX_S: Final = 10.0
 
 log = structlog.get_logger()
@@ -138,8 +138,8 @@ class DueRecords:
         futures: list[asyncio.Future[Any]] = []
         topic = self._topic(queue)
         try:
-            for encoded in batch:
-                async with asyncio.timeout(SEND_S):
+            async with asyncio.timeout(SEND_S):
+                for encoded in batch:
                     sent = self._producer.send(topic, encoded.value, key=encoded.key, partition=0)
                     futures.append(await sent)
         except MessageSizeTooLargeError as error:

@@ -164,6 +164,20 @@ def test_a_queue_that_is_closed_is_granted_to_offers_again(desk: Desk, hand: Han
     assert codes(desk) == ["not_open_queue"]
 
 
+def test_what_comes_due_just_after_a_queue_was_opened_is_queued_at_once(desk: Desk) -> None:
+    sdk = Hand(desk, "sdk.0")
+    sdk.pulse(1, held=[], queues=("late",))
+    desk.declare("late", is_open=False)
+    desk.cycle()
+    desk.submit("a", queue="late", after_ms=1)
+    desk.submit("b", queue="late", after_ms=100)
+    desk.cycle()
+    assert rows(desk.cycle(1), facts.ExecutionsDueGranted) == [f"a:{T0 + 1}"], "the lane is moving"
+    desk.declare("late", is_open=True)
+    desk.cycle()
+    assert rows(desk.cycle(99), QUEUED) == [f"b:{T0 + 100}"]
+
+
 # -- what is published again
 
 
@@ -222,6 +236,17 @@ def test_what_comes_back_is_published_at_once_as_the_attempt_that_it_is(desk: De
     desk.sessions.evidence = desk.now + 60_000
     assert rows(desk.cycle(1), facts.AttemptsLost) == [execution]
     assert [(record.execution, record.attempt) for record in desk.publish("o")] == [(execution, 2)]
+
+
+def test_what_is_taken_and_given_back_in_one_frame_is_published_at_once(desk: Desk, hand: Hand) -> None:
+    (execution,) = due(desk, "a")
+    desk.publish("o")
+    token = (desk.reader.position + 1) << 16
+    hand.pulse(0, claims=[claim(execution)])
+    hand.pulse(0, handed_back=[(execution, token + 1)])
+    events = desk.cycle(1)
+    assert rows(events, GRANTED) == rows(events, facts.GrantsReturned) == [execution]
+    assert names(desk.publish("o")) == [execution]
 
 
 def test_a_retry_is_published_when_it_comes_due(desk: Desk, hand: Hand) -> None:
@@ -320,6 +345,17 @@ def test_a_session_without_a_full_pulse_is_told_to_send_one(desk: Desk) -> None:
     assert rows(desk.cycle(1), GRANTED) == [execution]
 
 
+def test_a_session_that_the_owner_knows_from_its_store_alone_must_send_a_full_pulse(
+    desk: Desk, hand: Hand
+) -> None:
+    first, second = due(desk, "a", "b")
+    take(desk, hand, first)
+    desk.open()
+    hand.pulse(0, claims=[claim(second)])
+    assert desk.cycle(1) == []
+    assert codes(desk) == ["no_session"]
+
+
 def test_a_session_that_leaves_or_was_silent_is_granted_nothing(desk: Desk, hand: Hand) -> None:
     (execution,) = due(desk, "a")
     hand.pulse(0, claims=[claim(execution)])
@@ -338,16 +374,18 @@ def test_nothing_is_granted_before_all_reports_are_read(desk: Desk, hand: Hand) 
     assert codes(desk) == ["later"]
 
 
-def test_an_old_report_sent_again_claims_nothing(desk: Desk, hand: Hand) -> None:
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_an_old_report_sent_again_claims_nothing(desk: Desk, hand: Hand, is_restarted: bool) -> None:
     (execution,) = due(desk, "a")
     token = take(desk, hand, execution)
-    old = desk.inputs["worker-reports"]
     hand.pulse(0, handed_back=[(execution, token)])
     desk.cycle(1)
+    if is_restarted:
+        desk.open()
+    hand.pulse(0, held=[])
     again = Hand(desk)
     again._sequence = 1
     again.pulse(0, claims=[claim(execution)])
-    assert len(old.waiting) == 1
     assert desk.cycle(1) == []
     assert answers(desk) == []
 
