@@ -5,6 +5,7 @@ A due topic has one partition, so one member of the group works and the others s
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
@@ -43,7 +44,6 @@ class ClassicGroup:
         self._reader.assign([place])
         self._reader.seek(place, self._reader.end_offsets([place])[place])
         self._due = KafkaConsumer(
-            self._options.due_topic,
             bootstrap_servers=self._servers,
             group_id=self._options.due_topic + ".classic",
             enable_auto_commit=False,
@@ -52,6 +52,10 @@ class ClassicGroup:
             fetch_max_wait_ms=50,
             max_poll_records=self._options.slots,
         )
+        # The client joins its group before it knows the topic, and is then assigned nothing: it is asked first.
+        while not self._due.partitions_for_topic(self._options.due_topic):
+            time.sleep(1)
+        self._due.subscribe([self._options.due_topic])
 
     def poll_due(self) -> list[tuple[Any, bytes]]:
         """See `Transport.poll_due`."""

@@ -106,11 +106,8 @@ def create_due(kafka: KafkaSettings, settings: TopicSettings, queue: str) -> boo
             _create(client, {name: _request(topic, settings)})
             client.wait_for_topics([name])
         _start_group_at_oldest(client, name)
-        findings = (
-            []
-            if not is_there
-            else _findings(kafka, topic, _read(client, kafka, [topic]), settings.partitions)
-        )
+        existing = _read(client, kafka, [topic]) if is_there else {}
+    findings = list(_findings(kafka, topic, existing, settings.partitions)) if is_there else []
     if findings:
         raise SettingsError("\n".join(map(str, findings)))
     return not is_there
