@@ -16,6 +16,7 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from api.auth import Keyring
+from api.due_topics import KafkaDueTopics
 from api.follower import Follower
 from api.inside import create_inside_app
 from api.metrics import registry_of
@@ -55,7 +56,8 @@ async def serve(settings: ProcessSettings) -> None:
     view = View(rows, settings.topics.partitions)
     follower = Follower(view, settings.kafka, clock)
     commands = KafkaCommandLog(settings.kafka, settings.topics.partitions, settings.api.append_timeout_s)
-    services = Services(settings.api, clock, keyring, view, commands, follower)
+    due_topics = KafkaDueTopics(settings.kafka, settings.topics)
+    services = Services(settings.api, clock, keyring, view, commands, due_topics, follower)
     public = QuietServer(server_config(create_app(services), settings.api.host, settings.api.port))
     inside_app = create_inside_app(services, registry_of(follower, view))
     inside = QuietServer(server_config(inside_app, _LOOPBACK, settings.api.health_port))

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from fastapi import Request
 
 from api.auth import Keyring
+from api.due_topics import DueTopics
 from api.problems import Refused
 from api.sender import CommandLog
 from api.settings import ApiSettings
@@ -52,6 +53,7 @@ class Services:
     keyring: Keyring
     view: View
     commands: CommandLog
+    due_topics: DueTopics
     readiness: Readiness
     undecided: Undecided = field(default_factory=Undecided)
 

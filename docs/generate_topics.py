@@ -19,6 +19,10 @@ _READERS: Final = {
     topics.INBOX: "workers, each its partition",
     topics.DEAD_LETTERS: "anyone",
     topics.REJECTED: "people",
+    topics.DUE: "consumers of the open queue, for example a share group",
+}
+_PARTITIONS: Final = {
+    topics.INBOX: f"{TopicSettings.model_fields['inbox_partitions'].default} (`MINUTEBOOK_TOPICS_INBOX_PARTITIONS`)"
 }
 _STEPS_MS: Final = ((86_400_000, "days"), (3_600_000, "hours"), (60_000, "minutes"))
 _HEAD: Final = """# Topics
@@ -32,22 +36,27 @@ transactions. The broker takes records of up to {message_mib} MiB, a payload end
 | topic | partitions | key | written by | read by | kept | stamped by |
 |---|---|---|---|---|---|---|
 """
+_TAIL: Final = """
+The last one is there for each [open queue](open-queues.md): the API makes it before it declares the queue, or `minutebook topics
+create --open QUEUE` does. Owners hold due records back while it is missing, and say so on `/readyz`.
+"""
 
 
 def page() -> str:
     """The page as it must be."""
     head = _HEAD.format(message_mib=topics.MESSAGE_BYTES_MAX >> 20, payload_kib=PAYLOAD_BYTES_MAX >> 10)
     inbox = TopicSettings.model_fields["inbox_partitions"].default
-    return head + "".join(_row(topic) for topic in topics.table(inbox))
+    declared = (*topics.table(inbox), topics.due_topic("<queue>"))
+    return head + "".join(map(_row, declared)) + _TAIL
 
 
 def _row(topic: Topic) -> str:
     cells = (
         f"`{topic.name}`",
-        "P" if topic.partitions is None else f"{topic.partitions} (`MINUTEBOOK_TOPICS_INBOX_PARTITIONS`)",
+        _PARTITIONS.get(topic.name, str(topic.partitions or "P")),
         topic.key.replace("<tenant>/<job id>", "`<tenant>/<job id>`"),
         topic.writer,
-        _READERS[topic.name],
+        _READERS[topics.DUE if topic.name.startswith(topics.DUE) else topic.name],
         kept(topic.retention_ms),
         "the broker" if topic.is_append_time else "the writer",
     )

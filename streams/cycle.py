@@ -26,9 +26,12 @@ from minutebook.log.port import RawRecord, Unreadable
 from minutebook.wire import codec, topics
 from minutebook.wire.codec import CommandBatch
 from minutebook.wire.frames import Slice
+from streams.claims import Claims
 from streams.due_rows import DueRows
 from streams.feed import Feed
 from streams.granting import Granting
+from streams.lanes import Lanes
+from streams.open_queues import OpenQueues
 from streams.process import Burst
 from streams.reports import Reports
 from streams.sessions import Sessions
@@ -75,8 +78,11 @@ class Cycle:
         """Records rejected by the frame in the making, as they came."""
         self._burst = burst
         self._reports_read: dict[int, Report] = {}
-        self.due = DueRows(book, partition, monotonic)
-        self.granting = Granting(book, self.due, sessions, burst)
+        lanes = Lanes(book.rows)
+        self.open_queues = OpenQueues(book, lanes, partition)
+        self.due = DueRows(book, partition, monotonic, self.open_queues.names)
+        self.granting = Granting(book, self.due, lanes, self.open_queues.names, sessions, burst)
+        self.claims = Claims(book, sessions, partition, self.granting.start_sessions)
         self.reports = Reports(book, sessions, partition, owner_id)
         self.can_grant = False
 
@@ -111,6 +117,7 @@ class Cycle:
             self._feeds[topic].put_back(records)
         self.sessions.plan_over()
         self.reports.forget()
+        self.claims.forget()
         self.rejected.clear()
 
     def _forget(self, draft: Draft) -> None:
@@ -211,7 +218,9 @@ class Cycle:
 
     def _decoded(self, topic: str, record: RawRecord, decoded: codec.Record, draft: Draft) -> None:
         if topic == topics.REPORTS and isinstance(decoded, Report):
-            self.reports.take(record.offset, decoded, record.stamp, draft)
+            is_taken = self.reports.take(record.offset, decoded, record.stamp, draft)
+            if is_taken and decoded.claims:
+                self.claims.take(decoded, record.stamp, draft, can_grant=self.can_grant)
         elif topic == topics.REPORTS and isinstance(decoded, Tick):
             self.reports.tick(decoded, record.stamp, draft.now)
         elif topic == topics.MAIL and isinstance(decoded, Mail):
@@ -293,12 +302,13 @@ class Cycle:
         """`draft` is about to be committed, for the structures in memory. Call it right before the commit."""
         self.due.follow()
         self.granting.lanes.follow(self._book.queued.pending)
+        self.open_queues.follow(draft.placed, self._book.queued.pending)
         self.sessions.follow(draft.placed)
         self.sessions.plan_over()
 
     def replies(self) -> list[Inbox]:
         """Inbox records that answer reports of this cycle; they are not sent again after a crash."""
-        return self.reports.replies()
+        return [*self.reports.replies(), *self.claims.replies()]
 
 
 def _decode(topic: str, value: bytes | None) -> codec.Record:
@@ -314,7 +324,7 @@ def _decode(topic: str, value: bytes | None) -> codec.Record:
 
 def _is_urgent(report: Report) -> bool:
     """Whether something in it must not wait for starts: a retry, or a task that goes on elsewhere, hangs on it."""
-    return bool(report.failed or report.snoozed or report.cancelled or report.progress) or (
+    return bool(report.failed or report.snoozed or report.cancelled or report.progress or report.claims) or (
         report.handed_back is not None
     )
 

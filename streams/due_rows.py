@@ -5,7 +5,7 @@ Every row at or before `now` is here, in the window of the time index, or on rec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Final
 
 import structlog
@@ -33,8 +33,12 @@ log = structlog.get_logger()
 class DueRows:
     """The time index of one partition, as far as it is near. `held` is what is due and not on record."""
 
-    def __init__(self, book: Book, partition: int, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self, book: Book, partition: int, monotonic: Callable[[], float], open_queues: Set[str] = frozenset()
+    ) -> None:
         self._book = book
+        self._open_queues = open_queues
+        """Queues that nobody offers for: what comes due there is queued at once."""
         self._partition = partition
         self._monotonic = monotonic
         self._index = Window(book.rows, "index", keys.index_bound(book.cursor.index_low), None)
@@ -64,7 +68,8 @@ class DueRows:
             read += 1
             taken.due.append(key)
             found = self._one_due(draft, key)
-            if len(found) == 1 and not found[0].expires:
+            may_wait = len(found) == 1 and not found[0].expires and found[0].queue not in self._open_queues
+            if may_wait:
                 self.held.put(taken.due.pop(), found[0], draft.now)
             else:
                 rows += found

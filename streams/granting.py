@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Set
 from typing import Final
 
 from minutebook.domain import events as facts
@@ -11,7 +12,8 @@ from minutebook.domain.book import Book
 from minutebook.domain.due import Due, due_granted_event
 from minutebook.domain.grants import Plan, Row, Takers, granted_event
 from minutebook.domain.offers import Session
-from minutebook.domain.outputs import GRANT_PAYLOAD_BYTES_MAX
+from minutebook.domain.outputs import GRANT_PAYLOAD_BYTES_MAX, Output, ToSession
+from minutebook.domain.records import Inbox
 from minutebook.log.draft import Draft
 from streams.due_rows import DueRows
 from streams.due_set import DueLane
@@ -39,15 +41,18 @@ class _Made:
 
 
 class Granting:
-    """Makes the grants of one partition."""
+    """Makes the grants of one partition. What waits on one of `open_queues` is claimed, never granted to an offer."""
 
-    def __init__(self, book: Book, due: DueRows, sessions: Sessions, burst: Burst) -> None:
+    def __init__(
+        self, book: Book, due: DueRows, lanes: Lanes, open_queues: Set[str], sessions: Sessions, burst: Burst
+    ) -> None:
         self._book = book
         self._due = due
+        self._open_queues = open_queues
         self._sessions = sessions
         self._burst = burst
         self._last_tenant: dict[str, str] = defaultdict(str)
-        self.lanes = Lanes(book.rows)
+        self.lanes = lanes
 
     def grant(self, draft: Draft, taken: Taken) -> None:
         """Record everything that can be granted now."""
@@ -76,6 +81,8 @@ class Granting:
             found[due.lane.queue].append(due)
         for queue, lanes in self.lanes.by_queue.items():
             found[queue] += lanes.values()
+        for queue in self._open_queues:
+            found.pop(queue, None)
         return {queue: sources for queue, sources in found.items() if not self._is_paused(queue)}
 
     def _is_paused(self, queue: str) -> bool:
@@ -107,13 +114,13 @@ class Granting:
         made.rows += 1
 
     def _record_grants(self, draft: Draft, made: _Made) -> None:
-        self._start_sessions(draft, made.due_sessions + made.queued_sessions)
+        self.start_sessions(draft, made.due_sessions + made.queued_sessions)
         if made.due:
             draft.add(due_granted_event(made.due, [session.name for session in made.due_sessions]))
         if made.queued:
             draft.add(granted_event(made.queued))
 
-    def _start_sessions(self, draft: Draft, sessions: list[Session]) -> None:
+    def start_sessions(self, draft: Draft, sessions: list[Session]) -> None:
         """A session's first grant is preceded by who it is."""
         for session in {session.name: session for session in sessions}.values():
             if self._book.sessions.get(session.name.encode()) is None:
@@ -127,7 +134,7 @@ class Granting:
     def queued_for(self, session: Session) -> list[int]:
         """How much waits that the session could run, by priority."""
         found = [0] * 10
-        for queue in session.queues:
+        for queue in session.queues.keys() - self._open_queues:
             for prefix, queued in self.lanes.by_queue.get(queue, {}).items():
                 if queued.lane.task in session.tasks:
                     found[queued.lane.priority] += self._book.counts.get(prefix) or 0
@@ -136,9 +143,19 @@ class Granting:
                 found[due.lane.priority] += len(due.rows)
         return found
 
+    def with_queued(self, output: Output) -> Output:
+        """Grants also tell the session how much more is queued that it could run."""
+        if not isinstance(output, ToSession) or output.record.granted is None:
+            return output
+        session = self._sessions.get(output.session)
+        counts = self.queued_for(session) if session is not None else []
+        record = output.record
+        told = Inbox(record.session, record.partition, record.frame, record.start_by, counts, record.granted)
+        return ToSession(output.session, told)
+
     def has_waiting(self) -> bool:
         """Whether anything waits for a grant at all."""
-        return bool(self._due.held) or self.lanes.has_any()
+        return bool(self._due.held) or self.lanes.has_any(self._open_queues)
 
     def has_grantable(self, now: int) -> bool:
         """Whether something that waits could be granted at once."""

@@ -136,6 +136,7 @@ class Host:
                 "records_left": owner.left,
                 "clock_skew_ms": owner.skew_ms,
                 "oldest_input_at": owner.oldest_input_at(),
+                "due_records_held_back": owner.due_faults(),
             }
             for _, owner in sorted(self._owners.items())
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Set
 
 from minutebook.domain import keys
 from minutebook.store.port import Rows
@@ -61,7 +62,7 @@ class Lanes:
         prefix = b"\0"
         for key, value in pending.items():
             if not key.startswith(prefix):
-                prefix = _prefix(key)
+                prefix = lane_prefix_of(key)
                 window = (self._lanes.get(prefix) or self._open(prefix)).window
             if value is None:
                 window.remove(key)
@@ -71,14 +72,19 @@ class Lanes:
     def put_back(self, taken: list[bytes]) -> None:
         """Rows popped for a frame that turned out void."""
         for key in taken:
-            self._lanes[_prefix(key)].window.put(key)
+            self._lanes[lane_prefix_of(key)].window.put(key)
 
-    def has_any(self) -> bool:
-        """Whether anything is queued at all."""
-        return any(len(lane.window) for lane in self._lanes.values())
+    def has_any(self, but: Set[str]) -> bool:
+        """Whether anything is queued at all, on other queues than those."""
+        return any(
+            len(lane.window)
+            for queue, lanes in self.by_queue.items()
+            if queue not in but
+            for lane in lanes.values()
+        )
 
 
-def _prefix(key: bytes) -> bytes:
+def lane_prefix_of(key: bytes) -> bytes:
     """The lane's part of a row's key: queue, task, then priority and tenant, each closed by NUL."""
     first = key.index(b"\0")
     second = key.index(b"\0", first + 1)

@@ -57,6 +57,10 @@ FINISHED: Final = Counter("minutebook_attempts_finished_total", "attempts that e
 DEAD: Final = Counter("minutebook_dead_letters_total", "executions given up", ["reason"])
 STALE: Final = Counter("minutebook_stale_reports_total", "results and hand-backs refused", ["kind"])
 REFUSED: Final = Counter("minutebook_inputs_refused_total", "inputs refused", ["reason"])
+REPUBLISHED: Final = Counter(
+    "minutebook_due_records_republished_total", "due records published again, being unclaimed", ["queue"]
+)
+CLAIMS: Final = Counter("minutebook_claims_total", "claims on open queues", ["queue", "outcome"])
 
 
 def count(draft: Draft) -> None:

@@ -20,7 +20,7 @@ from minutebook.domain.due import MISFIRE_MAX, MISFIRE_WINDOW_MS
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import Output, ToSession, outputs
 from minutebook.domain.policy import DEFAULT
-from minutebook.domain.records import Inbox, Tick
+from minutebook.domain.records import Tick
 from minutebook.errors import ClockError, LogMismatchError, OwnershipLostError
 from minutebook.log.apply import move_cursor, take
 from minutebook.log.draft import Draft
@@ -31,6 +31,7 @@ from minutebook.wire import codec, topics
 from minutebook.wire.frames import FORMAT_VERSION, Frame, InputPosition, decode_frame, encode_frame, placed
 from streams import metrics
 from streams.cycle import Cycle
+from streams.due_records import DueRecords
 from streams.feed import Feed
 from streams.outbox import Outbox
 from streams.overruns import STOP_GRACE_MS, TIMEOUT_GRACE_MS
@@ -119,6 +120,10 @@ class Owner:
         """Stamp of the oldest input that waits, ms; None if none waits."""
         stamps = [stamp for feed in self.feeds.values() if (stamp := feed.oldest_stamp()) is not None]
         return min(stamps, default=None)
+
+    def due_faults(self) -> dict[str, str]:
+        """Open queues whose due records do not go out at present, and why."""
+        return self._due_records.faults if self.state == "serving" else {}
 
     async def close(self) -> None:
         """Give the partition up; the append in flight was awaited before."""
@@ -229,6 +234,15 @@ class Owner:
             lambda topic, offset: self._core.rejected.pop((topic, offset), None),
         )
         self._tasks.append(asyncio.create_task(self._outbox.run(), name=f"outbox {self.partition}"))
+        self._due_records = DueRecords(
+            self._process.producer,
+            self._process.kafka,
+            self.partition,
+            lambda: self._core.open_queues,
+            self._now,
+            self._wake.set,
+        )
+        self._tasks.append(asyncio.create_task(self._due_records.run(), name=f"due {self.partition}"))
 
     async def _send_again(self, first: int) -> None:
         """Outputs that no frame says were acknowledged; grants only of what still runs."""
@@ -244,7 +258,7 @@ class Owner:
         for output in found:
             if isinstance(output, ToSession):
                 self._core.sessions.overruns.granted(output, start_at)
-        await self._outbox.send(frame, [self._with_queued(output) for output in found])
+        await self._outbox.send(frame, [self._core.granting.with_queued(output) for output in found])
 
     def _open_core(self, sessions: Sessions) -> None:
         process = self._process
@@ -311,6 +325,7 @@ class Owner:
         replies = cycle.replies()
         if replies:
             await self._outbox.reply(replies)
+        self._due_records.publish()
         await self._tick()
 
     def _is_frame_owed(self, now: int) -> bool:
@@ -329,16 +344,6 @@ class Owner:
         del self._refused[:refused]
         metrics.count(draft)
         await self._send_outputs(draft.placed, draft.offset, draft.now)
-
-    def _with_queued(self, output: Output) -> Output:
-        """Grants also tell the session how much more is queued that it could run."""
-        if not isinstance(output, ToSession) or output.record.granted is None:
-            return output
-        session = self._core.sessions.get(output.session)
-        counts = self._core.granting.queued_for(session) if session is not None else []
-        record = output.record
-        told = Inbox(record.session, record.partition, record.frame, record.start_by, counts, record.granted)
-        return ToSession(output.session, told)
 
     async def _append(self, draft: Draft, cycle: Cycle | None = None) -> Ack | None:
         """Append the frame and commit it; None if the record is void because another came first.
@@ -455,6 +460,8 @@ class Owner:
         if deadline is not None and self._core.reports.tick_sent_at is None:
             delays.append((deadline + TICK_SLACK_MS - now) / 1000)
         if self._core.can_grant and self._core.granting.has_grantable(self._now()):
+            return 0.0
+        if self._due_records.is_behind():
             return 0.0
         return min(delays)
 

@@ -10,6 +10,7 @@ import structlog
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.claims import senseless as senseless_claims
 from minutebook.domain.events import Event
 from minutebook.domain.giving_up import Held
 from minutebook.domain.offers import TASKS_MAX, Session, acknowledge, compare_held, hear
@@ -66,20 +67,21 @@ class Reports:
         acknowledge(session, report)
         self._sessions.heard[offset] = is_new
 
-    def take(self, offset: int, report: Report, stamp: int, draft: Draft) -> None:
-        """One report, whole."""
+    def take(self, offset: int, report: Report, stamp: int, draft: Draft) -> bool:
+        """One report, but for its claims. False if it is refused, or of a session that is over: then they are, too."""
         reason = senseless(report, self._book.cursor.position)
         if reason:
             draft.add(facts.ReportRefused(report.session[:NAME_CHARS_MAX], "report", "", "", -1, reason))
-            return
+            return False
         for step in decide_report(self._book, report, draft.now, self._sessions.ended_tokens):
             for event in step:
                 draft.add(event)
                 self._note_ended(event)
         if self._sessions.get(report.session) is None and self._sessions.is_over(report.session):
             self._over.add(report.session)
-            return
+            return False
         self._pulse(offset, report, stamp, draft)
+        return True
 
     def _note_ended(self, event: Event) -> None:
         match event:
@@ -268,4 +270,4 @@ def senseless(report: Report, position: int) -> str:
             return "columns of unequal length"
         if any(len(result) > RESULT_BYTES_MAX for result in report.succeeded.results):
             return f"a result ends at {RESULT_BYTES_MAX} bytes"
-    return ""
+    return senseless_claims(report.claims)

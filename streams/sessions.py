@@ -37,7 +37,7 @@ class Sessions:
         """Reports by offset whose pulse was heard before their results are decided; whether it was a new one."""
         self.heard_through = -1
         self.urgent = -1
-        """Last report heard that must not wait, nor what came before it: failures, hand-backs, ticks."""
+        """Last report heard that must not wait, nor what came before it: failures, hand-backs, claims, ticks."""
         self._resume()
 
     def _resume(self) -> None:

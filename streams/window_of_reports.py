@@ -41,6 +41,7 @@ def hear_again(sessions: Sessions, record: RawRecord, position: int) -> None:
     if session is None:
         return
     hear(session, report, record.stamp)
+    session.claimed = session.sequence
     if report.full is not None:
         for token in report.full.held:
             session.unacknowledged.pop(token, None)

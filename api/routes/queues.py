@@ -22,7 +22,7 @@ from minutebook.ids import is_name, queue_key
 
 router = APIRouter()
 Declaring = Annotated[Caller, Depends(Allowed(Scope.QUEUES_WRITE))]
-_FIELDS: Final = ("name", "tenants")
+_FIELDS: Final = ("name", "open", "tenants")
 _TENANTS_MAX: Final = 100
 
 
@@ -38,16 +38,19 @@ _TENANTS_MAX: Final = 100
     ),
 )
 async def declare_queue(request: Request, caller: Declaring) -> Response:
-    """Declare a queue, or change it. Answered once every partition knows it."""
+    """Declare a queue, or change it. Answered once every partition knows it; the due topic of an open one is made first."""
     services = services_of(request)
     check_accept(request)
     query_of(request)
     wanted = read_queue(await read_body(request, services.settings.body_timeout_s))
+    if wanted.open:
+        await services.due_topics.make(wanted.name)
     command = DeclareQueue(
         name=wanted.name,
         command_id=mint_id(),
         issued_at=services.clock.now(),
         actor=caller.actor,
+        is_open=wanted.open,
         tenants=wanted.tenants,
     )
     view = services.view
@@ -68,7 +71,7 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
     if not await view.until(is_everywhere, wait_s):
         return accepted_later(decision)
     token = Token({part.partition: part.cursor.position for part in view.parts})
-    body = Queue(wanted.name, version, wanted.tenants)
+    body = Queue(wanted.name, version, wanted.tenants, wanted.open)
     return json_response(body, 201 if decision.row.version == 1 else 200, token=token)
 
 
@@ -84,13 +87,16 @@ def read_queue(body: bytes) -> QueueRequest:
     name = values.get("name")
     if not isinstance(name, str) or not is_name(name):
         errors.append(FieldError("/name", "is required: 1-128 ASCII letters, digits, ._-"))
+    is_open = values.get("open", False)
+    if not isinstance(is_open, bool):
+        errors.append(FieldError("/open", "must be true or false"))
     tenants = values.get("tenants", [])
     if not isinstance(tenants, list) or len(tenants) > _TENANTS_MAX or not all(map(_is_tenant, tenants)):
         errors.append(FieldError("/tenants", f"must be a list of at most {_TENANTS_MAX} tenants"))
     if errors:
         raise Refused("invalid", errors=errors)
     check_distinct(body, check_value(values, ""))
-    return QueueRequest(str(name), sorted(set(tenants)))
+    return QueueRequest(str(name), sorted(set(tenants)), is_open)
 
 
 def _is_tenant(value: object) -> bool:

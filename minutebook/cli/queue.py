@@ -27,17 +27,23 @@ def create(
         list[str] | None,
         typer.Option(help="Tenant that may use it; repeat for more. Everybody if not given."),
     ] = None,
+    is_open: Annotated[
+        bool,
+        typer.Option(
+            "--open", help="For consumers on plain Kafka: its due topic is made, SDK workers leave it."
+        ),
+    ] = False,
     output: Output = Format.TABLE,
 ) -> None:
     """Declare a queue, or change it. Ends once every partition knows it."""
     with SyncClient() as client:
-        answer = client.declare_queue(QueueRequest(name, tenant or []))
+        answer = client.declare_queue(QueueRequest(name, tenant or [], is_open))
     if isinstance(answer, Command):
         raise undecided(answer, output)
     write_one(
         answer,
         output,
-        {"name": answer.name, "version": answer.version} | _tenants(answer),
+        {"name": answer.name, "version": answer.version, "open": answer.open} | _tenants(answer),
     )
 
 

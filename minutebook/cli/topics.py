@@ -11,9 +11,11 @@ from kafka.errors import KafkaError
 
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.output import note
+from minutebook.ids import is_name
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
 from minutebook.log.settings import KafkaSettings
+from minutebook.wire.topics import due_topic
 
 app = typer.Typer(help="The topics of one installation.", no_args_is_help=True)
 
@@ -33,20 +35,40 @@ Replication = Annotated[
 ]
 
 
+OpenQueue = Annotated[
+    list[str] | None,
+    typer.Option("--open", help="An open queue whose due topic is made, too; repeat for more."),
+]
+
+
 @app.command()
 def create(
-    partitions: Partitions = None, inbox_partitions: InboxPartitions = None, replication: Replication = None
+    partitions: Partitions = None,
+    inbox_partitions: InboxPartitions = None,
+    replication: Replication = None,
+    open_queue: OpenQueue = None,
 ) -> None:
     """Make the topics that are not there yet. Nothing that exists is changed; then all are checked."""
     wanted = _settings(partitions, inbox_partitions, replication)
     kafka = KafkaSettings()
     with _reaching(kafka):
         made = admin.create(kafka, wanted)
+        made += [
+            kafka.topic(due_topic(queue).name)
+            for queue in open_queue or []
+            if admin.create_due(kafka, wanted, _checked(queue))
+        ]
         for name in made:
             typer.echo(f"made {name}")
         if not made:
             typer.echo("all there, nothing made")
         admin.require(kafka, wanted.partitions, wanted.inbox_partitions)
+
+
+def _checked(queue: str) -> str:
+    if not is_name(queue):
+        raise typer.BadParameter("queue names have 1-128 ASCII letters, digits, ._-", param_hint="--open")
+    return queue
 
 
 @app.command()

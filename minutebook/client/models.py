@@ -124,11 +124,12 @@ class Command(msgspec.Struct, kw_only=True):
 
 
 class Queue(msgspec.Struct):
-    """A declared queue. `tenants` empty = everybody may use it."""
+    """A declared queue. `tenants` empty = everybody may use it; `open`: its executions are claimed by consumers on Kafka."""
 
     name: Name
     version: int
     tenants: list[Name]
+    open: bool = False
 
 
 class QueueRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
@@ -136,6 +137,9 @@ class QueueRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=Tru
 
     name: Name
     tenants: Annotated[list[Name], Meta(max_length=100)] = []
+    open: Annotated[
+        bool, Meta(description="due records go to executions-due.<name>, for consumers without the SDK")
+    ] = False
 
 
 class FieldError(msgspec.Struct):

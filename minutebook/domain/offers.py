@@ -30,6 +30,7 @@ class Session:
         self.lease_ms = 10_000
         self.pulse_ms = 3_000
         self.sequence = -1
+        self.claimed = -1
         self.stamp = -1
         self.offer = 0
         self.last_token = -1
@@ -126,6 +127,8 @@ def hear(session: Session, report: Report, stamp: int) -> bool:
     session.stamp = max(session.stamp, stamp)
     if report.sequence <= session.sequence:
         return False
+    if session.sequence < 0:
+        session.claimed = report.sequence - 1
     session.sequence = report.sequence
     if report.full is not None:
         session.full(report.full)

@@ -7,19 +7,20 @@ process that found it does not start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
+import structlog
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import TopicAlreadyExistsError, for_code
+from kafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from minutebook.errors import SettingsError
 from minutebook.log.settings import KafkaSettings
-from minutebook.wire.topics import Topic, table
+from minutebook.wire.topics import DUE, Topic, due_topic, table
 
 _BOOTSTRAP_MS: Final = 10_000
 _SEGMENT_MS_MAX: Final = 7 * 24 * 3_600_000
@@ -32,6 +33,8 @@ _COMPARED: Final = (
     "message.timestamp.type",
     "min.insync.replicas",
 )
+
+log = structlog.get_logger()
 
 
 class TopicSettings(BaseSettings):
@@ -89,6 +92,37 @@ def create(kafka: KafkaSettings, settings: TopicSettings) -> list[str]:
         return made
 
 
+def create_due(kafka: KafkaSettings, settings: TopicSettings, queue: str) -> bool:
+    """Make the due topic of an open queue, if it is not there, and let its share group start at the oldest record.
+
+    The share group is named as the topic. True if the topic was made. Raises SettingsError if the broker refuses, or
+    the topic is there and not as declared; KafkaError if the broker cannot be reached.
+    """
+    topic = due_topic(queue)
+    name = kafka.topic(topic.name)
+    with _client(kafka) as client:
+        is_there = not client.describe_topics([name])[0]["error_code"]
+        if not is_there:
+            _create(client, {name: _request(topic, settings)})
+            client.wait_for_topics([name])
+        _start_group_at_oldest(client, name)
+        existing = _read(client, kafka, [topic]) if is_there else {}
+    findings = list(_findings(kafka, topic, existing, settings.partitions)) if is_there else []
+    if findings:
+        raise SettingsError("\n".join(map(str, findings)))
+    return not is_there
+
+
+def _start_group_at_oldest(client: KafkaAdminClient, group: str) -> None:
+    """A share group starts at the end unless told otherwise: what was published before its first member would be passed
+    over. A broker without share groups is left alone: a classic group needs no setting there."""
+    resource = ConfigResource(ConfigResourceType.GROUP, group, {"share.auto.offset.reset": "earliest"})
+    try:
+        client.alter_configs([resource], raise_on_unknown=False)
+    except (KafkaError, ValueError) as error:
+        log.warning("share group is not set to start at the oldest record", group=group, error=str(error))
+
+
 def check(kafka: KafkaSettings, partitions: int, inbox_partitions: int | None = None) -> list[Finding]:
     """What is not as declared, for P = `partitions`; empty if all is well. `inbox_partitions` None accepts
     any number of them.
@@ -96,8 +130,13 @@ def check(kafka: KafkaSettings, partitions: int, inbox_partitions: int | None = 
     Raises KafkaError if the broker cannot be reached.
     """
     with _client(kafka) as client:
-        existing = _read(client, kafka)
-    return _compare(kafka, existing, partitions, inbox_partitions)
+        existing = _read(client, kafka, table(1))
+        due = [due_topic(name.removeprefix(kafka.topic(DUE))) for name in _due_names(client, kafka)]
+        existing_due = _read(client, kafka, due) if due else {}
+    findings = _compare(kafka, existing, partitions, inbox_partitions)
+    return findings + [
+        finding for topic in due for finding in _findings(kafka, topic, existing_due, partitions)
+    ]
 
 
 def require(kafka: KafkaSettings, partitions: int, inbox_partitions: int | None = None) -> dict[str, str]:
@@ -107,7 +146,7 @@ def require(kafka: KafkaSettings, partitions: int, inbox_partitions: int | None 
     cannot be reached.
     """
     with _client(kafka) as client:
-        existing = _read(client, kafka)
+        existing = _read(client, kafka, table(1))
     findings = _compare(kafka, existing, partitions, inbox_partitions)
     if findings:
         raise SettingsError("\n".join(map(str, findings)))
@@ -120,7 +159,7 @@ def topic_ids(kafka: KafkaSettings) -> dict[str, str]:
     A topic deleted and made again has another id: a frame that names ids cannot be mistaken about its inputs.
     """
     with _client(kafka) as client:
-        return _ids(kafka, _read(client, kafka))
+        return _ids(kafka, _read(client, kafka, table(1)))
 
 
 @contextmanager
@@ -154,8 +193,13 @@ def _create(client: KafkaAdminClient, missing: dict[str, dict[str, Any]]) -> lis
     return [answer["name"] for answer in answers if answer["error_code"] == 0]
 
 
-def _read(client: KafkaAdminClient, kafka: KafkaSettings) -> dict[str, Existing]:
-    names = [kafka.topic(topic.name) for topic in table(1)]
+def _due_names(client: KafkaAdminClient, kafka: KafkaSettings) -> list[str]:
+    """Due topics that are there."""
+    return sorted(name for name in client.list_topics() if name.startswith(kafka.topic(DUE)))
+
+
+def _read(client: KafkaAdminClient, kafka: KafkaSettings, declared: Iterable[Topic]) -> dict[str, Existing]:
+    names = [kafka.topic(topic.name) for topic in declared]
     described = [found for found in client.describe_topics(names) if not found["error_code"]]
     if not described:
         return {}
@@ -183,17 +227,21 @@ def _ids(kafka: KafkaSettings, existing: Mapping[str, Existing]) -> dict[str, st
 def _compare(
     kafka: KafkaSettings, existing: Mapping[str, Existing], partitions: int, inbox_partitions: int | None
 ) -> list[Finding]:
-    findings: list[Finding] = []
-    for topic in table(inbox_partitions or 0):
-        name = kafka.topic(topic.name)
-        found = existing.get(name)
-        if found is None:
-            findings.append(Finding(name, "topic", "missing", "there", "Run `minutebook topics create`."))
-            continue
-        wanted = partitions if topic.partitions is None else topic.partitions
-        findings += _partition_findings(topic, found, wanted)
-        findings += _setting_findings(topic, found)
-    return findings
+    declared = table(inbox_partitions or 0)
+    return [finding for topic in declared for finding in _findings(kafka, topic, existing, partitions)]
+
+
+def _findings(
+    kafka: KafkaSettings, topic: Topic, existing: Mapping[str, Existing], partitions: int
+) -> Iterator[Finding]:
+    name = kafka.topic(topic.name)
+    found = existing.get(name)
+    if found is None:
+        yield Finding(name, "topic", "missing", "there", "Run `minutebook topics create`.")
+        return
+    wanted = partitions if topic.partitions is None else topic.partitions
+    yield from _partition_findings(topic, found, wanted)
+    yield from _setting_findings(topic, found)
 
 
 def _partition_findings(topic: Topic, found: Existing, wanted: int) -> Iterator[Finding]:
@@ -203,7 +251,9 @@ def _partition_findings(topic: Topic, found: Existing, wanted: int) -> Iterator[
     if wanted in (0, found.partitions):
         return
     remedy = f"Start with MINUTEBOOK_TOPICS_PARTITIONS={found.partitions}: the number is fixed for life."
-    if topic.partitions is not None:
+    if topic.name.startswith(DUE):
+        remedy = "Delete the topic and make it anew: what is still unclaimed is published again."
+    elif topic.partitions is not None:
         remedy = f"Start with MINUTEBOOK_TOPICS_INBOX_PARTITIONS={found.partitions}, or make the topic anew."
     yield Finding(found.name, "partitions", str(found.partitions), str(wanted), remedy)
 

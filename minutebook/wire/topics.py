@@ -16,6 +16,8 @@ EVENTS: Final = "job-events"
 INBOX: Final = "worker-inbox"
 DEAD_LETTERS: Final = "dead-letters"
 REJECTED: Final = "rejected-records"
+DUE: Final = "executions-due."
+"""Before the name of an open queue."""
 INPUTS: Final = (REPORTS, MAIL, COMMANDS)
 """Input topics in the order in which a cycle takes them."""
 
@@ -56,6 +58,11 @@ def table(inbox_partitions: int) -> tuple[Topic, ...]:
         Topic(DEAD_LETTERS, None, 90 * _DAY_MS, False, "owners", "<tenant>/<job id>"),
         Topic(REJECTED, None, 30 * _DAY_MS, False, "owners", "as received"),
     )
+
+
+def due_topic(queue: str) -> Topic:
+    """The due topic of an open queue. One partition: in a share group one that waits for a dead member would stand still."""
+    return Topic(DUE + queue, 1, 2 * _DAY_MS, False, "owners", "execution id")
 
 
 _SEED: Final = 0x9747B28C

@@ -117,6 +117,20 @@ class MemoryInstallation:
         assert isinstance(self.view.take(partition, record), Taken)
 
 
+class MemoryDueTopics:
+    """Due topics by the queue that they were made for; `is_broken`: the broker is away."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.is_broken = False
+
+    async def make(self, queue: str) -> None:
+        """See `DueTopics.make`."""
+        if self.is_broken:
+            raise Refused("not-durable")
+        self.made.append(queue)
+
+
 class Ready:
     """A readiness that tests set."""
 
@@ -135,6 +149,7 @@ class Installation:
     services: Services
     ready: Ready
     clock: ManualClock
+    due_topics: MemoryDueTopics
     app: FastAPI
 
 
@@ -146,5 +161,6 @@ def installation(rows: Rows | None = None) -> Installation:
     holders = {key_hash(key): KeyHolder(tenant=tenant, role=role) for key, (tenant, role) in KEYS.items()}
     ready = Ready()
     settings = ApiSettings(body_timeout_s=0.3, keys=holders)
-    services = Services(settings, clock, Keyring(holders), view, log, ready)
-    return Installation(log, services, ready, clock, create_app(services))
+    due_topics = MemoryDueTopics()
+    services = Services(settings, clock, Keyring(holders), view, log, due_topics, ready)
+    return Installation(log, services, ready, clock, due_topics, create_app(services))

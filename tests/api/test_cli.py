@@ -83,8 +83,15 @@ def test_queue_is_created_for_named_tenants(run: Run, capsys: pytest.CaptureFixt
         "name": "mail",
         "version": 1,
         "tenants": ["acme"],
+        "open": False,
     }
     assert run("job", "submit", "t", "--queue", "mail") == 0
+
+
+def test_open_queue_is_created(run: Run, capsys: pytest.CaptureFixture[str], world: Installation) -> None:
+    assert run("queue", "create", "mail", "--open", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["open"] is True
+    assert world.due_topics.made == ["mail"]
 
 
 @pytest.mark.parametrize(

@@ -314,7 +314,7 @@ async def test_queue_is_known_everywhere_before_the_answer(callers: Callers, wor
     answer = await operator.post("/v1/queues", json={"name": "mail", "tenants": ["acme"]})
     assert (answer.status_code, answer.json()) == (
         201,
-        {"name": "mail", "version": 1, "tenants": ["acme"]},
+        {"name": "mail", "version": 1, "tenants": ["acme"], "open": False},
     )
     again = await operator.post("/v1/queues", json={"name": "mail", "tenants": ["acme"]})
     assert (again.status_code, again.json()["version"]) == (200, 1)
@@ -328,10 +328,29 @@ async def test_queue_is_known_everywhere_before_the_answer(callers: Callers, wor
 
 async def test_queue_body_is_checked_by_field(callers: Callers) -> None:
     answer = await callers["operator"].post(
-        "/v1/queues", json={"name": "a b", "open": True, "tenants": "x", "y": 0}
+        "/v1/queues", json={"name": "a b", "open": "yes", "tenants": "x", "y": 0}
     )
     assert answer.status_code == 422
-    assert [error["pointer"] for error in answer.json()["errors"]] == ["/open", "/y", "/name", "/tenants"]
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/y", "/name", "/open", "/tenants"]
+
+
+async def test_open_queue_is_declared_once_its_due_topic_is_there(
+    callers: Callers, world: Installation
+) -> None:
+    operator, queue = callers["operator"], {"name": "mail", "open": True}
+    world.due_topics.is_broken = True
+    answer = await operator.post("/v1/queues", json=queue)
+    assert (answer.status_code, answer.json()["code"]) == (503, "not-durable")
+    assert world.log.sent == []
+    world.due_topics.is_broken = False
+    answer = await operator.post("/v1/queues", json=queue)
+    assert (answer.status_code, answer.json()) == (
+        201,
+        {"name": "mail", "version": 1, "tenants": [], "open": True},
+    )
+    assert world.due_topics.made == ["mail"]
+    assert (await operator.post("/v1/queues", json={"name": "mail"})).json()["open"] is False
+    assert world.due_topics.made == ["mail"]
 
 
 async def test_nothing_is_answered_before_the_view_has_caught_up(

@@ -188,11 +188,12 @@ def _went_back(partition: int, frame: Frame, inputs: dict[str, int]) -> Iterator
 
 
 class Heard:
-    """The offer in a report: how many more above which token."""
+    """The offer in a report: how many more above which token; and what it asks for by name, on open queues."""
 
     def __init__(self, offset: int, report: Report) -> None:
         assert report.pulse is not None
         self.offset = offset
+        self.claims = {(claim.tenant, claim.execution, claim.attempt) for claim in report.claims}
         self.offer = max(report.pulse.offer, 0)
         self.last_token = report.pulse.last_token
 
@@ -214,23 +215,31 @@ def overgrants(log: JobLog, reports: Sequence[dict[str, list[Heard]]]) -> list[s
     """More out to a session above the last token that it had seen than it offered.
 
     A frame says through which report its owner had heard; which of the reports since the frame before counted is not
-    said, so any of them may have.
+    said, so any of them may have. What a session has claimed by name needs no offer.
     """
     found: list[str] = []
     for partition, frames in enumerate(log.frames):
         tokens: dict[str, list[int]] = defaultdict(list)
         before = -1
         given = _given(log, partition)
+        asked = {session: _asked(heard) for session, heard in reports[partition].items()}
         for frame in frames:
             if frame is None:
                 continue
             through = _heard_through(frame)
             for session, granted in given.get(frame.offset, {}).items():
-                tokens[session] += granted
-                if not _is_covered(tokens[session], reports[partition].get(session, []), before, through):
+                heard, names = reports[partition].get(session, []), asked.get(session, {})
+                unasked = [token for token, name in granted if names.get(name, through + 1) > through]
+                tokens[session] += unasked
+                if unasked and not _is_covered(tokens[session], heard, before, through):
                     found.append(f"{partition}:{frame.offset}: {session} was given more than it offered")
             before = max(before, through)
     return found
+
+
+def _asked(heard: list[Heard]) -> dict[tuple[str, str, int], int]:
+    """What was claimed, and the offset at which it was first."""
+    return {name: one.offset for one in reversed(heard) for name in one.claims}
 
 
 def _heard_through(frame: Frame) -> int:
@@ -239,14 +248,19 @@ def _heard_through(frame: Frame) -> int:
     return max(decided, *(part.offset for part in frame.slices if part.topic == topics.REPORTS), decided)
 
 
-def _given(log: JobLog, partition: int) -> dict[int, dict[str, list[int]]]:
-    """Tokens by frame and session."""
-    found: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+def _given(log: JobLog, partition: int) -> dict[int, dict[str, list[tuple[int, tuple[str, str, int]]]]]:
+    """Tokens by frame and session, each with (tenant, execution, attempt)."""
+    found: dict[int, dict[str, list[tuple[int, tuple[str, str, int]]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for kind in (facts.ExecutionsDueGranted, facts.ExecutionsGranted):
         for fact in log.of(kind):
             if fact.partition == partition:
-                for row, session in enumerate(fact.event.session):
-                    found[fact.frame][fact.event.sessions[session]].append(fact.token + row)
+                event = fact.event
+                rows = zip(event.session, event.tenant, event.executions, event.attempts, strict=True)
+                for row, (session, tenant, execution, attempt) in enumerate(rows):
+                    name = (event.tenants[tenant], execution, attempt)
+                    found[fact.frame][event.sessions[session]].append((fact.token + row, name))
     return found
 
 

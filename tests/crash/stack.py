@@ -161,6 +161,10 @@ class Stack:
         }
         return self._start(name, (*arguments, "worker", "run", app), environment, None, is_kept)
 
+    def script(self, name: str, arguments: Sequence[str], environment: dict[str, str]) -> Process:
+        """Any other process, which is told nothing but its arguments, `environment`, and where Kafka is."""
+        return self._start(name, arguments, environment, None, False)
+
     def data_dir(self, name: str) -> Path:
         """Where the owner of that name keeps its state."""
         return self.folder / f"data-{name}"

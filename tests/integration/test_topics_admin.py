@@ -15,6 +15,8 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from api.due_topics import KafkaDueTopics
+from api.problems import Refused
 from minutebook.errors import SettingsError
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
@@ -178,6 +180,37 @@ def test_replication_beyond_the_brokers_is_refused(kafka: KafkaSettings) -> None
         admin.create(kafka, TopicSettings(partitions=P, inbox_partitions=INBOX, replication=99))
 
 
+def test_due_topic_is_made_once_and_its_share_group_starts_at_the_oldest_record(kafka: KafkaSettings) -> None:
+    assert admin.create_due(kafka, SETTINGS, "mail")
+    assert not admin.create_due(kafka, SETTINGS, "mail")
+    name = kafka.topic("executions-due.mail")
+    client = KafkaAdminClient(**kafka.kafka_python())
+    resource = ConfigResource(ConfigResourceType.GROUP, name, ["share.auto.offset.reset"])
+    found = client.describe_configs([resource], config_filter="all")["group"][name]
+    (topic,) = client.describe_topics([name])
+    client.close()
+
+    assert found["share.auto.offset.reset"]["value"] == "earliest"
+    assert len(topic["partitions"]) == 1
+
+
+def test_due_topic_that_is_not_as_declared_is_found_and_refused(kafka: KafkaSettings) -> None:
+    admin.create(kafka, SETTINGS)
+    make_topic(kafka, "executions-due.mail", 2)
+    (finding, *_) = [one for one in findings_of(kafka, "executions-due.mail") if one.setting == "partitions"]
+    assert (finding.found, finding.wanted) == ("2", "1")
+    with pytest.raises(SettingsError, match="make it anew"):
+        admin.create_due(kafka, SETTINGS, "mail")
+
+
+async def test_due_topics_of_the_api_are_refused_as_problems(kafka: KafkaSettings) -> None:
+    await KafkaDueTopics(kafka, SETTINGS).make("a.b")
+    with pytest.raises(Refused, match="invalid"):  # the broker takes a.b and a_b for one
+        await KafkaDueTopics(kafka, SETTINGS).make("a_b")
+    with pytest.raises(Refused, match="not-durable"):
+        await KafkaDueTopics(KafkaSettings(bootstrap_servers="127.0.0.1:1"), SETTINGS).make("a")
+
+
 def topics_command(kafka: KafkaSettings, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
@@ -191,13 +224,14 @@ def topics_command(kafka: KafkaSettings, *arguments: str) -> subprocess.Complete
 
 def test_command_creates_checks_and_names_the_remedy(kafka: KafkaSettings) -> None:
     before = topics_command(kafka, "check", "--partitions", str(P))
-    made = topics_command(kafka, "create", "--partitions", str(P))
+    made = topics_command(kafka, "create", "--partitions", str(P), "--open", "mail")
     after = topics_command(kafka, "check", "--partitions", str(P))
     other = topics_command(kafka, "create", "--partitions", str(P + 1))
 
     assert (before.returncode, made.returncode, after.returncode, other.returncode) == (1, 0, 0, 2)
     assert "minutebook topics create" in before.stdout
     assert f"made {kafka.topic(topics.EVENTS)}" in made.stdout
+    assert f"made {kafka.topic('executions-due.mail')}" in made.stdout
     assert f"MINUTEBOOK_TOPICS_PARTITIONS={P}" in other.stderr
 
 

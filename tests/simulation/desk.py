@@ -10,11 +10,13 @@ import msgspec
 
 from minutebook.domain import events as facts
 from minutebook.domain.book import FAMILIES, Book
-from minutebook.domain.commands import CancelJob, Command, SubmitJob
+from minutebook.domain.commands import CancelJob, Command, DeclareQueue, SubmitJob
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import ToSession, outputs
 from minutebook.domain.records import (
     CancelledByTask,
+    Claim,
+    DueRecord,
     Failed,
     FullPulse,
     Granted,
@@ -114,13 +116,19 @@ class Desk:
                 command_id=f"submit-{job_id}",
                 issued_at=self.now,
                 task=TASK,
-                payload=b"1",
-                **(when | fields),  # type: ignore[arg-type]  # fields of the command
+                **({"payload": b"1"} | when | fields),  # type: ignore[arg-type]  # fields of the command
             )
             self.inputs[topics.COMMANDS].add(codec.encode(command), self.now)
 
     def cancel(self, job_id: str, tenant: str = "acme") -> None:
         command = CancelJob(tenant=tenant, job_id=job_id, command_id=f"cancel-{job_id}", issued_at=self.now)
+        self.inputs[topics.COMMANDS].add(codec.encode(command), self.now)
+
+    def declare(self, queue: str, *, is_open: bool) -> None:
+        """A queue, or a change of it."""
+        command = DeclareQueue(
+            name=queue, command_id=f"declare-{queue}-{is_open}", issued_at=self.now, is_open=is_open
+        )
         self.inputs[topics.COMMANDS].add(codec.encode(command), self.now)
 
     def report(self, report: Report) -> None:
@@ -161,9 +169,16 @@ class Desk:
         self.core.restore(taken)
         return events
 
+    def publish(self, queue: str, most: int = 1_000) -> list[DueRecord]:
+        """Due records that go out now; the broker has them at once."""
+        hints = self.core.open_queues.take(queue, self.now, most)
+        for hint in hints:
+            self.core.open_queues.sent(queue, hint.key, self.now)
+        return [hint.record for hint in hints]
+
     def grants(self) -> list[ToSession]:
         """Inbox records of the last frame."""
-        found = outputs(self.book, self.last.placed, 0, 1, self.now)
+        found = outputs(self.book, self.last.placed, 0, 1, self.last.now)
         return [output for output in found if isinstance(output, ToSession)]
 
     def _keep(self, draft: Draft, core: Cycle | None = None) -> None:
@@ -196,18 +211,23 @@ class Hand:
         held: Sequence[int] | None = None,
         succeeded: Succeeded | None = None,
         handed_back: Sequence[tuple[str, int]] = (),
+        failed: Sequence[Failed] = (),
+        claims: Sequence[Claim] = (),
+        queues: Sequence[str] = ("default",),
+        is_leaving: bool = False,
     ) -> None:
-        """Offer slots; `held` makes it a full pulse, `succeeded` brings results, `handed_back` grants."""
+        """Offer slots; `held` makes it a full pulse, `succeeded` and `failed` bring results, `handed_back` grants."""
         self._sequence += 1
         full = None
         if held is not None:
-            full = FullPulse(
-                self.name, "1", [TASK], [QueueOffer("default")], self._lease_ms, 3_000, list(held)
-            )
-        pulse = Pulse(offer, self.last_token)
+            offers = list(map(QueueOffer, queues))
+            full = FullPulse(self.name, "1", [TASK], offers, self._lease_ms, 3_000, list(held))
+        pulse = Pulse(offer, self.last_token, is_leaving)
         names, tokens = [name for name, _ in handed_back], [token for _, token in handed_back]
         back = HandedBack(["acme"], [0] * len(names), names, tokens) if names else None
-        self._desk.report(Report(self.name, self._sequence, pulse, full, succeeded, handed_back=back))
+        self._desk.report(
+            Report(self.name, self._sequence, pulse, full, succeeded, list(failed), back, list(claims))
+        )
 
     def say(
         self,
