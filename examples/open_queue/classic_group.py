@@ -50,6 +50,8 @@ class ClassicGroup:
             auto_offset_reset="earliest",
             isolation_level="read_committed",
             fetch_max_wait_ms=50,
+            session_timeout_ms=10_000,  # so long a member that was killed holds up the next one
+            heartbeat_interval_ms=3_000,
             max_poll_records=self._options.slots,
         )
         # The client joins its group before it knows the topic, and is then assigned nothing: it is asked first.
