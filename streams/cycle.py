@@ -33,6 +33,7 @@ from streams.process import Burst
 from streams.reports import Reports
 from streams.sessions import Sessions
 from streams.taken import Redo, Taken
+from streams.telling import Telling
 
 INPUTS_MS: Final = {topics.REPORTS: 25, topics.MAIL: 5, topics.COMMANDS: 10}
 """Results come first: they free slots, and many in one frame cost less than one a frame."""
@@ -77,6 +78,7 @@ class Cycle:
         self._reports_read: dict[int, Report] = {}
         self.due = DueRows(book, partition, monotonic)
         self.granting = Granting(book, self.due, sessions, burst)
+        self.telling = Telling(book, sessions, self.granting, partition)
         self.reports = Reports(book, sessions, partition, owner_id)
         self.can_grant = False
 
@@ -290,9 +292,9 @@ class Cycle:
         self.sessions.follow(draft.placed)
         self.sessions.plan_over()
 
-    def replies(self) -> list[Inbox]:
-        """Inbox records that answer reports of this cycle; they are not sent again after a crash."""
-        return self.reports.replies()
+    def replies(self, now: int) -> list[Inbox]:
+        """Inbox records that answer reports of this cycle, or say what waits; they are not sent again after a crash."""
+        return self.reports.replies() + (self.telling.news(now) if self.can_grant else [])
 
 
 def _decode(topic: str, value: bytes | None) -> codec.Record:

@@ -56,7 +56,7 @@ class Granting:
             return
         made, rows_max = _Made(), min(GRANT_ROWS_MAX, draft.room())
         for queue, sources in self._sources().items():
-            plan = Plan(queue, sources, takers, self._last_tenant[queue])
+            plan = Plan(queue, sources, takers, self._last_tenant[queue], self._sessions.came_back)
             for source, session in plan.grants():
                 if isinstance(source, DueLane):
                     self._grant_due(source, session, draft.now, taken, made)
@@ -91,14 +91,14 @@ class Granting:
     def _grant_queued(self, lane: QueuedLane, session: Session, taken: Taken, made: _Made) -> None:
         row = lane.pop()
         taken.queued.append(row)
-        name = row[lane.name_at :]
-        key = lane.lane.tenant.encode() + b"\0" + name
+        key = lane.execution_key(row)
         execution = self._book.executions.get(key)
         if execution is None or execution.status != "queued":
             return
         spec = self._book.specs.get(keys.spec_row(key[: key.rindex(b":")], execution.version))
         made.payload_bytes += 0 if spec is None else len(spec.payload)
-        made.queued.append((lane.lane.tenant, name.decode(), execution.attempt, session.name))
+        name = row[lane.name_at :].decode()
+        made.queued.append((lane.lane.tenant, name, execution.attempt, session.name))
         made.queued_sessions.append(session)
         made.rows += 1
 

@@ -17,11 +17,22 @@ class QueuedLane:
         self.window = Window(rows, "queued", prefix, keys.after(prefix))
         self.name_at = len(prefix) + 8
         """Where the execution id starts in a row's key."""
+        self._tenant = self.lane.tenant.encode() + b"\0"
 
     def head_at(self) -> int | None:
         """See `Source.head_at`."""
         key = self.window.head()
         return None if key is None else int.from_bytes(key[self.name_at - 8 : self.name_at], "big")
+
+    def head_key(self) -> bytes:
+        """See `Source.head_key`."""
+        key = self.window.head()
+        assert key is not None
+        return self.execution_key(key)
+
+    def execution_key(self, row: bytes) -> bytes:
+        """Row of the execution that a row of this lane stands for."""
+        return self._tenant + row[self.name_at :]
 
     def pop(self) -> bytes:
         """Take the head out of memory, only after `head_at` has named it; its key."""

@@ -19,7 +19,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.due import MISFIRE_MAX, MISFIRE_WINDOW_MS
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import Output, ToSession, outputs
-from minutebook.domain.records import Inbox, Tick
+from minutebook.domain.records import Tick
 from minutebook.domain.retries import ATTEMPTS_MAX, LOSSES_MAX
 from minutebook.errors import ClockError, LogMismatchError, OwnershipLostError
 from minutebook.log.apply import move_cursor, take
@@ -239,7 +239,7 @@ class Owner:
 
     async def _send_outputs(self, events: Iterable[tuple[Event, int]], frame: int, start_at: int) -> None:
         found = outputs(self._book, events, self.partition, self._process.partitions, start_at)
-        await self._outbox.send(frame, [self._with_queued(output) for output in found])
+        await self._outbox.send(frame, self._core.telling.with_counts(found, start_at))
 
     def _open_core(self, sessions: Sessions) -> None:
         process = self._process
@@ -303,7 +303,7 @@ class Owner:
             await self._make_durable(draft, taken, refused)
         else:
             cycle.sessions.plan_over()
-        replies = cycle.replies()
+        replies = cycle.replies(draft.now)
         if replies:
             await self._outbox.reply(replies)
         await self._tick()
@@ -324,16 +324,6 @@ class Owner:
         del self._refused[:refused]
         metrics.count(draft)
         await self._send_outputs(draft.placed, draft.offset, draft.now)
-
-    def _with_queued(self, output: Output) -> Output:
-        """Grants also tell the session how much more is queued that it could run."""
-        if not isinstance(output, ToSession) or output.record.granted is None:
-            return output
-        session = self._core.sessions.get(output.session)
-        counts = self._core.granting.queued_for(session) if session is not None else []
-        record = output.record
-        told = Inbox(record.session, record.partition, record.frame, record.start_by, counts, record.granted)
-        return ToSession(output.session, told)
 
     async def _append(self, draft: Draft, cycle: Cycle | None = None) -> Ack | None:
         """Append the frame and commit it; None if the record is void because another came first.

@@ -13,6 +13,7 @@ from typing import Final
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.came_back import CameBack
 from minutebook.domain.events import Event
 from minutebook.domain.offers import Session
 from minutebook.domain.records import Report
@@ -34,6 +35,7 @@ class Sessions:
         self.heard: dict[int, bool] = {}
         """Reports by offset whose pulse was heard before their results are decided; whether it was a new one."""
         self.heard_through = -1
+        self.came_back = CameBack()
         self.urgent = -1
         """Last report heard that must not wait, nor what came before it: failures, hand-backs, ticks."""
         self._resume()
@@ -83,10 +85,18 @@ class Sessions:
             match event:
                 case facts.ExecutionsDueGranted() | facts.ExecutionsGranted():
                     self._started(event, token)
-                case facts.AttemptsSucceeded() | facts.AttemptsLost() | facts.GrantsReturned():
+                case facts.AttemptsLost() | facts.GrantsReturned():
+                    self._note_back(event.tokens)
                     self._ended(event.tokens)
-                case facts.AttemptFailed() | facts.AttemptCancelled():
+                case facts.AttemptFailed():
+                    self._note_back([event.token])
                     self._ended([event.token])
+                case facts.AttemptsSucceeded():
+                    self._ended(event.tokens)
+                case facts.AttemptCancelled():
+                    self._ended([event.token])
+                case facts.ExecutionDead():
+                    self.came_back.forget(keys.execution_row(event.tenant, event.execution))
                 case _:
                     pass
 
@@ -94,11 +104,13 @@ class Sessions:
         tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
         sessions = [self.open(name) for name in event.sessions]
         is_capped = [session.has_caps() for session in sessions]
-        holders = self._holders
+        holders, came_back = self._holders, self.came_back
         rows = zip(event.tenant, event.executions, event.session, strict=True)
         for granted, (tenant, name, number) in enumerate(rows, token):
             key = tenants[tenant] + name.encode()
             session = holders[granted] = sessions[number]
+            if came_back:
+                came_back.forget(key)
             session.take(granted, key, self._queue_of(key) if is_capped[number] else "")
 
     def _ended(self, tokens: Iterable[int]) -> None:
@@ -106,6 +118,13 @@ class Sessions:
             session = self._holders.pop(token, None)
             if session is not None:
                 session.drop(token)
+
+    def _note_back(self, tokens: Iterable[int]) -> None:
+        for token in tokens:
+            session = self._holders.get(token)
+            key = None if session is None else session.running.get(token)
+            if session is not None and key is not None:
+                self.came_back.note(key, session.name)
 
     def _queue_of(self, key: bytes) -> str:
         execution = self._book.running.get(key)

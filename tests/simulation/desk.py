@@ -11,7 +11,16 @@ from minutebook.domain.book import FAMILIES, Book
 from minutebook.domain.commands import CancelJob, SubmitJob
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import ToSession, outputs
-from minutebook.domain.records import FullPulse, Granted, HandedBack, Pulse, QueueOffer, Report, Succeeded
+from minutebook.domain.records import (
+    FullPulse,
+    Granted,
+    HandedBack,
+    Inbox,
+    Pulse,
+    QueueOffer,
+    Report,
+    Succeeded,
+)
 from minutebook.log.apply import move_cursor
 from minutebook.log.draft import Draft
 from minutebook.log.port import RawRecord
@@ -53,8 +62,13 @@ class Inputs:
 class Desk:
     """An owner's desk: commands and reports come in, `cycle` makes a frame of what is decided."""
 
-    def __init__(self) -> None:
+    def __init__(self, partition: int = 0, partitions: int = 1) -> None:
         self.now = T0
+        self.partition = partition
+        self.partitions = partitions
+        self.granted: list[ToSession] = []
+        self.replied: list[Inbox] = []
+        """What the last cycle answered beside its frame's outputs."""
         self.rows = MemoryRows(FAMILIES)
         self.book = Book(self.rows)
         self.reader = FrameReader()
@@ -63,7 +77,7 @@ class Desk:
         self.records: list[RawRecord] = []
         """The log."""
         draft = Draft(self.book, 0, self.now)
-        draft.add(facts.LogOpened("log-1", 1, 0, 1_000, 1))
+        draft.add(facts.LogOpened("log-1", partitions, partition, 1_000, 1))
         draft.add(facts.OwnershipTaken("o", 1, 0, 0))
         self._keep(draft)
         self.open()
@@ -76,8 +90,8 @@ class Desk:
             self.book,
             self.inputs,  # type: ignore[arg-type]  # as much of a feed as a cycle sees
             self.sessions,
-            0,
-            1,
+            self.partition,
+            self.partitions,
             "o",
             lambda: self.now / 1000,
             self.burst,
@@ -95,9 +109,8 @@ class Desk:
                 job_id=job_id,
                 command_id=f"submit-{job_id}",
                 issued_at=self.now,
-                task=TASK,
                 payload=b"1",
-                **(when | fields),  # type: ignore[arg-type]  # fields of the command
+                **({"task": TASK} | when | fields),  # type: ignore[arg-type]  # fields of the command
             )
             self.inputs[topics.COMMANDS].add(codec.encode(command), self.now)
 
@@ -118,8 +131,10 @@ class Desk:
             self._keep(draft, self.core)
         else:
             self.sessions.plan_over()
-        self.core.replies()
         self.last = draft
+        self.granted = self._grants()
+        self.granted = self._grants()
+        self.replied = self.core.replies(self.now)
         return draft.events
 
     def void(self, after_ms: int = 0) -> list[Event]:
@@ -132,8 +147,12 @@ class Desk:
 
     def grants(self) -> list[ToSession]:
         """Inbox records of the last frame."""
-        found = outputs(self.book, self.last.placed, 0, 1, self.now)
-        return [output for output in found if isinstance(output, ToSession)]
+        return self.granted
+
+    def _grants(self) -> list[ToSession]:
+        found = outputs(self.book, self.last.placed, self.partition, self.partitions, self.now)
+        told = self.core.telling.with_counts(found, self.now)
+        return [output for output in told if isinstance(output, ToSession)]
 
     def _keep(self, draft: Draft, core: Cycle | None = None) -> None:
         frame = Frame(
