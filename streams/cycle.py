@@ -280,10 +280,15 @@ class Cycle:
     # -- grants, withdrawals, lease ends
 
     def _end_leases(self, draft: Draft) -> None:
-        for session in self.sessions.over():
+        if self.sessions.is_settled():
+            return
+        over, unacknowledged = self.sessions.over(), list(self.sessions.unacknowledged())
+        for session in over:
             self.reports.end(session, "lease_over", draft)
-        for session, tokens in self.sessions.unacknowledged():
+        for session, tokens in unacknowledged:
             self.reports.withdraw(session, tokens, draft)
+        if not over and not unacknowledged:
+            self.sessions.settle()
 
     def follow(self, draft: Draft) -> None:
         """`draft` is about to be committed, for the structures in memory. Call it right before the commit."""

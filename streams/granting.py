@@ -51,8 +51,11 @@ class Granting:
 
     def grant(self, draft: Draft, taken: Taken) -> None:
         """Record everything that can be granted now."""
+        if not self.has_waiting() or not draft.room():
+            return
+        self._sessions.has_plans = True
         takers = Takers(self._sessions, draft.now)
-        if not takers or not draft.room():
+        if not takers:
             return
         made, rows_max = _Made(), min(GRANT_ROWS_MAX, draft.room())
         for queue, sources in self._sources().items():
@@ -138,10 +141,10 @@ class Granting:
 
     def has_grantable(self, now: int) -> bool:
         """Whether something that waits could be granted at once."""
-        takers = Takers(self._sessions, now)
-        if not takers:
+        if not self.has_waiting():
             return False
-        return any(
+        takers = Takers(self._sessions, now)
+        return bool(takers) and any(
             takers.best(queue, source.lane.task) is not None
             for queue, sources in self._sources().items()
             for source in sources

@@ -49,6 +49,8 @@ class Lanes:
         self._rows = rows
         self._lanes: dict[bytes, QueuedLane] = {}
         self.by_queue: dict[str, dict[bytes, QueuedLane]] = defaultdict(dict)
+        self._is_empty = False
+        """No lane held anything when last looked, and nothing was put since."""
         self._discover()
 
     def _discover(self) -> None:
@@ -77,16 +79,21 @@ class Lanes:
             if value is None:
                 window.remove(key)
             else:
+                self._is_empty = False
                 window.put(key)
 
     def put_back(self, taken: list[bytes]) -> None:
         """Rows popped for a frame that turned out void."""
+        self._is_empty = False
         for key in taken:
             self._lanes[_prefix(key)].window.put(key)
 
     def has_any(self) -> bool:
-        """Whether anything is queued at all."""
-        return any(len(lane.window) for lane in self._lanes.values())
+        """Whether anything may be queued at all."""
+        self._is_empty = self._is_empty or not any(
+            lane.window.may_hold_any() for lane in self._lanes.values()
+        )
+        return not self._is_empty
 
 
 def _prefix(key: bytes) -> bytes:

@@ -432,7 +432,7 @@ class Owner:
 
     def _idle_s(self) -> float:
         now = self._clock()
-        deadline = self._core.sessions.next_deadline()
+        deadline = self._core.sessions.next_deadline(now)
         delays = [IDLE_MAX_S, self._due_in_s()]
         held_until = self._core.due.held.next_at()
         if held_until is not None:
@@ -446,8 +446,8 @@ class Owner:
     async def _tick(self) -> None:
         """A check is due that no report has answered yet: mark the time on the broker's clock."""
         reports = self._core.reports
-        deadline = self._core.sessions.next_deadline()
         now = self._now()
+        deadline = self._core.sessions.next_deadline(now)
         if deadline is None or reports.tick_sent_at is not None or now < deadline + TICK_SLACK_MS:
             return
         reports.tick_number += 1

@@ -21,6 +21,8 @@ from minutebook.domain.results import Held
 
 ENDED_KEPT_MAX: Final = 16_384
 TICK_WAIT_MS: Final = 1_000
+DEADLINE_KEPT_MS: Final = 100
+"""A fleet has a thousand sessions and hundreds of cycles a second: so long the earliest deadline is not looked for anew."""
 
 
 class Sessions:
@@ -36,6 +38,12 @@ class Sessions:
         """Reports by offset whose pulse was heard before their results are decided; whether it was a new one."""
         self.heard_through = -1
         self.came_back = CameBack()
+        self.has_plans = False
+        """Whether grants may be planned in this cycle."""
+        self._deadline: int | None = None
+        self._deadline_looked_at = -DEADLINE_KEPT_MS
+        self._settled_at = -1
+        """Evidence on which nothing was over."""
         self.urgent = -1
         """Last report heard that must not wait, nor what came before it: failures, hand-backs, ticks."""
         self._resume()
@@ -141,6 +149,9 @@ class Sessions:
 
     def plan_over(self) -> None:
         """Grants planned in this cycle are in the log, or forgotten."""
+        if not self.has_plans:
+            return
+        self.has_plans = False
         for session in self._by_name.values():
             session.planned = 0
 
@@ -153,6 +164,14 @@ class Sessions:
             if key is not None and execution is not None and execution.token == token:
                 found.append(Held(key, token, execution))
         return found
+
+    def is_settled(self) -> bool:
+        """Whether a look on the present evidence found nothing that is over: only a new mark can change that."""
+        return self._settled_at == self.evidence
+
+    def settle(self) -> None:
+        """Nothing is over on the present evidence."""
+        self._settled_at = self.evidence
 
     def over(self) -> list[Session]:
         """Sessions whose lease has ended on evidence."""
@@ -170,8 +189,16 @@ class Sessions:
             if tokens:
                 yield session, tokens
 
-    def next_deadline(self) -> int | None:
-        """The earliest instant at which a lease or a grant could be over; None if nothing can."""
+    def next_deadline(self, now: int) -> int | None:
+        """The earliest instant at which a lease or a grant could be over, as of `DEADLINE_KEPT_MS` ago at most; None if
+        nothing can. Pulses only put it off, and what is new has a second at least.
+        """
+        is_over = self._deadline is not None and now >= self._deadline
+        if is_over or not 0 <= now - self._deadline_looked_at < DEADLINE_KEPT_MS:
+            self._deadline, self._deadline_looked_at = self._earliest_deadline(), now
+        return self._deadline
+
+    def _earliest_deadline(self) -> int | None:
         deadlines = [session.lease_end() for session in self if session.stamp >= 0]
         for session in self:
             oldest = session.oldest_unacknowledged_at()
