@@ -47,6 +47,8 @@ class Offers:
         self._first = first % partitions
         self._partitions = [_Partition(share) for share in self._equal_shares()]
         self._promised = 0
+        self._has_known = False
+        """Whether any partition is known to have work."""
         self._moved_at = -math.inf
         self._move_at = math.inf
         self._free_since = -math.inf
@@ -141,8 +143,7 @@ class Offers:
 
     def _spare_since(self, it: _Partition) -> float:
         """Since when there are slots for `it` that a partition with known work does not take at once."""
-        is_wanted_elsewhere = not it.queued and any(other.queued for other in self._partitions)
-        return self._free_since if is_wanted_elsewhere else -math.inf
+        return self._free_since if self._has_known and not it.queued else -math.inf
 
     def is_scarce(self, partition: int) -> bool:
         """Whether `partition` has used up most of its offer while slots are free: it may be waiting for the next one."""
@@ -157,7 +158,8 @@ class Offers:
     # -- shares
 
     def _count_promised(self) -> None:
-        self._promised = sum(it.outstanding for it in self._partitions if it.queued)
+        known = [it.outstanding for it in self._partitions if it.queued]
+        self._has_known, self._promised = bool(known), sum(known)
 
     def _equal_shares(self) -> list[int]:
         each, rest = divmod(self.slots, self._count)
