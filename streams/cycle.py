@@ -36,6 +36,7 @@ from streams.process import Burst
 from streams.reports import Reports
 from streams.sessions import Sessions
 from streams.taken import Redo, Taken
+from streams.telling import Telling
 
 INPUTS_MS: Final = {topics.REPORTS: 25, topics.MAIL: 5, topics.COMMANDS: 10}
 """Results come first: they free slots, and many in one frame cost less than one a frame."""
@@ -83,6 +84,7 @@ class Cycle:
         self.due = DueRows(book, partition, monotonic, self.open_queues.names)
         self.granting = Granting(book, self.due, lanes, self.open_queues.names, sessions, burst)
         self.claims = Claims(book, sessions, partition, self.granting.start_sessions)
+        self.telling = Telling(book, sessions, self.granting, partition)
         self.reports = Reports(book, sessions, partition, owner_id)
         self.can_grant = False
 
@@ -98,6 +100,7 @@ class Cycle:
                 if topic != topics.REPORTS or not self._may_results_wait(draft.now):
                     self._inputs(topic, draft, taken)
             self._end_leases(draft)
+            self._end_overruns(draft)
             if self.can_grant:
                 self._say_heard(draft)
                 self.granting.grant(draft, taken)
@@ -289,10 +292,17 @@ class Cycle:
     # -- grants, withdrawals, lease ends
 
     def _end_leases(self, draft: Draft) -> None:
-        for session in self.sessions.over():
+        if self.sessions.is_settled():
+            return
+        over, unacknowledged = self.sessions.over(), list(self.sessions.unacknowledged())
+        for session in over:
             self.reports.end(session, "lease_over", draft)
-        for session, tokens in self.sessions.unacknowledged():
+        for session, tokens in unacknowledged:
             self.reports.withdraw(session, tokens, draft)
+        if not over and not unacknowledged:
+            self.sessions.settle()
+
+    def _end_overruns(self, draft: Draft) -> None:
         overruns = self.sessions.overruns
         overruns.look(draft.now)
         if overruns.next_at is not None and overruns.next_at < self.sessions.evidence:
@@ -306,9 +316,10 @@ class Cycle:
         self.sessions.follow(draft.placed)
         self.sessions.plan_over()
 
-    def replies(self) -> list[Inbox]:
-        """Inbox records that answer reports of this cycle; they are not sent again after a crash."""
-        return [*self.reports.replies(), *self.claims.replies()]
+    def replies(self, now: int) -> list[Inbox]:
+        """Inbox records that answer reports of this cycle, or say what waits; they are not sent again after a crash."""
+        told = self.telling.news(now) if self.can_grant else []
+        return [*self.reports.replies(), *self.claims.replies(), *told]
 
 
 def _decode(topic: str, value: bytes | None) -> codec.Record:

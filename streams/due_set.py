@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from minutebook.domain import keys
 from minutebook.domain.due import Due
 from minutebook.domain.keys import Lane
 
@@ -46,6 +47,11 @@ class DueLane:
                 return head.due.due_at
             rows.popleft()
         return None
+
+    def head_key(self) -> bytes:
+        """See `Source.head_key`."""
+        due = self.rows[0].due
+        return keys.execution_row(due.tenant, due.execution)
 
     def pop(self) -> Held:
         """Take the head, only after `head_at` has named it."""

@@ -12,8 +12,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.due import Due, due_granted_event
 from minutebook.domain.grants import Plan, Row, Takers, granted_event
 from minutebook.domain.offers import Session
-from minutebook.domain.outputs import GRANT_PAYLOAD_BYTES_MAX, Output, ToSession
-from minutebook.domain.records import Inbox
+from minutebook.domain.outputs import GRANT_PAYLOAD_BYTES_MAX
 from minutebook.log.draft import Draft
 from streams.due_rows import DueRows
 from streams.due_set import DueLane
@@ -56,12 +55,15 @@ class Granting:
 
     def grant(self, draft: Draft, taken: Taken) -> None:
         """Record everything that can be granted now."""
+        if not self.has_waiting() or not draft.room():
+            return
+        self._sessions.has_plans = True
         takers = Takers(self._sessions, draft.now)
-        if not takers or not draft.room():
+        if not takers:
             return
         made, rows_max = _Made(), min(GRANT_ROWS_MAX, draft.room())
         for queue, sources in self._sources().items():
-            plan = Plan(queue, sources, takers, self._last_tenant[queue])
+            plan = Plan(queue, sources, takers, self._last_tenant[queue], self._sessions.came_back)
             for source, session in plan.grants():
                 if isinstance(source, DueLane):
                     self._grant_due(source, session, draft.now, taken, made)
@@ -102,14 +104,14 @@ class Granting:
     def _grant_queued(self, lane: QueuedLane, session: Session, taken: Taken, made: _Made) -> None:
         row = lane.pop()
         taken.queued.append(row)
-        name = row[lane.name_at :]
-        key = lane.lane.tenant.encode() + b"\0" + name
+        key = lane.execution_key(row)
         execution = self._book.executions.get(key)
         if execution is None or execution.status != "queued":
             return
         spec = self._book.specs.get(keys.spec_row(key[: key.rindex(b":")], execution.version))
         made.payload_bytes += 0 if spec is None else len(spec.payload)
-        made.queued.append((lane.lane.tenant, name.decode(), execution.attempt, session.name))
+        name = row[lane.name_at :].decode()
+        made.queued.append((lane.lane.tenant, name, execution.attempt, session.name))
         made.queued_sessions.append(session)
         made.rows += 1
 
@@ -135,23 +137,16 @@ class Granting:
         """How much waits that the session could run, by priority."""
         found = [0] * 10
         for queue in session.queues.keys() - self._open_queues:
+            if self._is_paused(queue):
+                continue
             for prefix, queued in self.lanes.by_queue.get(queue, {}).items():
                 if queued.lane.task in session.tasks:
                     found[queued.lane.priority] += self._book.counts.get(prefix) or 0
         for due in self._due.held:
-            if due.lane.task in session.tasks and due.lane.queue in session.queues:
+            is_its = due.lane.task in session.tasks and due.lane.queue in session.queues
+            if is_its and not self._is_paused(due.lane.queue):
                 found[due.lane.priority] += len(due.rows)
         return found
-
-    def with_queued(self, output: Output) -> Output:
-        """Grants also tell the session how much more is queued that it could run."""
-        if not isinstance(output, ToSession) or output.record.granted is None:
-            return output
-        session = self._sessions.get(output.session)
-        counts = self.queued_for(session) if session is not None else []
-        record = output.record
-        told = Inbox(record.session, record.partition, record.frame, record.start_by, counts, record.granted)
-        return ToSession(output.session, told)
 
     def has_waiting(self) -> bool:
         """Whether anything waits for a grant at all."""
@@ -159,10 +154,10 @@ class Granting:
 
     def has_grantable(self, now: int) -> bool:
         """Whether something that waits could be granted at once."""
-        takers = Takers(self._sessions, now)
-        if not takers:
+        if not self.has_waiting():
             return False
-        return any(
+        takers = Takers(self._sessions, now)
+        return bool(takers) and any(
             takers.best(queue, source.lane.task) is not None
             for queue, sources in self._sources().items()
             for source in sources

@@ -18,11 +18,22 @@ class QueuedLane:
         self.window = Window(rows, "queued", prefix, keys.after(prefix))
         self.name_at = len(prefix) + 8
         """Where the execution id starts in a row's key."""
+        self._tenant = self.lane.tenant.encode() + b"\0"
 
     def head_at(self) -> int | None:
         """See `Source.head_at`."""
         key = self.window.head()
         return None if key is None else int.from_bytes(key[self.name_at - 8 : self.name_at], "big")
+
+    def head_key(self) -> bytes:
+        """See `Source.head_key`."""
+        key = self.window.head()
+        assert key is not None
+        return self.execution_key(key)
+
+    def execution_key(self, row: bytes) -> bytes:
+        """Row of the execution that a row of this lane stands for."""
+        return self._tenant + row[self.name_at :]
 
     def pop(self) -> bytes:
         """Take the head out of memory, only after `head_at` has named it; its key."""
@@ -39,6 +50,8 @@ class Lanes:
         self._rows = rows
         self._lanes: dict[bytes, QueuedLane] = {}
         self.by_queue: dict[str, dict[bytes, QueuedLane]] = defaultdict(dict)
+        self._is_empty = False
+        """No lane held anything when last looked, and nothing was put since."""
         self._discover()
 
     def _discover(self) -> None:
@@ -67,21 +80,24 @@ class Lanes:
             if value is None:
                 window.remove(key)
             else:
+                self._is_empty = False
                 window.put(key)
 
     def put_back(self, taken: list[bytes]) -> None:
         """Rows popped for a frame that turned out void."""
+        self._is_empty = False
         for key in taken:
             self._lanes[lane_prefix_of(key)].window.put(key)
 
     def has_any(self, but: Set[str]) -> bool:
-        """Whether anything is queued at all, on other queues than those."""
-        return any(
-            len(lane.window)
+        """Whether anything may be queued at all, on other queues than those."""
+        self._is_empty = self._is_empty or not any(
+            lane.window.may_hold_any()
             for queue, lanes in self.by_queue.items()
             if queue not in but
             for lane in lanes.values()
         )
+        return not self._is_empty
 
 
 def lane_prefix_of(key: bytes) -> bytes:

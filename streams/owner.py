@@ -7,7 +7,6 @@ owner reads the log and knows.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -16,10 +15,8 @@ import structlog
 
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
-from minutebook.domain.due import MISFIRE_MAX, MISFIRE_WINDOW_MS
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import Output, ToSession, outputs
-from minutebook.domain.policy import DEFAULT
 from minutebook.domain.records import Tick
 from minutebook.errors import ClockError, LogMismatchError, OwnershipLostError
 from minutebook.log.apply import move_cursor, take
@@ -34,17 +31,13 @@ from streams.cycle import Cycle
 from streams.due_records import DueRecords
 from streams.feed import Feed
 from streams.outbox import Outbox
-from streams.overruns import STOP_GRACE_MS, TIMEOUT_GRACE_MS
 from streams.process import Process
 from streams.recovery import check_inputs, check_position, fold_to_end, open_book
+from streams.rules import RULES, SETTINGS_DIGEST
 from streams.sessions import Sessions
 from streams.taken import Redo, Taken
 from streams.window_of_reports import WINDOW_MS, rebuild_sessions
 
-RULES: Final = 2
-SETTINGS_DIGEST: Final = hashlib.sha256(
-    f"{DEFAULT} {TIMEOUT_GRACE_MS} {STOP_GRACE_MS} {MISFIRE_WINDOW_MS} {MISFIRE_MAX}".encode()
-).digest()[:8]
 QUIET_INPUTS_MAX: Final = 10_000
 QUIET_MS: Final = 3_600_000
 IDLE_MAX_S: Final = 1.0
@@ -258,7 +251,7 @@ class Owner:
         for output in found:
             if isinstance(output, ToSession):
                 self._core.sessions.overruns.granted(output, start_at)
-        await self._outbox.send(frame, [self._core.granting.with_queued(output) for output in found])
+        await self._outbox.send(frame, self._core.telling.with_counts(found, start_at))
 
     def _open_core(self, sessions: Sessions) -> None:
         process = self._process
@@ -322,7 +315,7 @@ class Owner:
             await self._make_durable(draft, taken, refused)
         else:
             cycle.sessions.plan_over()
-        replies = cycle.replies()
+        replies = cycle.replies(draft.now)
         if replies:
             await self._outbox.reply(replies)
         self._due_records.publish()
@@ -452,7 +445,7 @@ class Owner:
 
     def _idle_s(self) -> float:
         now = self._clock()
-        deadline = self._core.sessions.next_deadline()
+        deadline = self._core.sessions.next_deadline(now)
         delays = [IDLE_MAX_S, self._due_in_s()]
         held_until = self._core.due.held.next_at()
         if held_until is not None:
@@ -468,8 +461,8 @@ class Owner:
     async def _tick(self) -> None:
         """A check is due that no report has answered yet: mark the time on the broker's clock."""
         reports = self._core.reports
-        deadline = self._core.sessions.next_deadline()
         now = self._now()
+        deadline = self._core.sessions.next_deadline(now)
         if deadline is None or reports.tick_sent_at is not None or now < deadline + TICK_SLACK_MS:
             return
         reports.tick_number += 1

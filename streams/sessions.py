@@ -13,6 +13,7 @@ from typing import Final
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.came_back import CameBack
 from minutebook.domain.events import Event
 from minutebook.domain.giving_up import Held
 from minutebook.domain.offers import Session
@@ -21,6 +22,8 @@ from streams.overruns import Overruns
 
 ENDED_KEPT_MAX: Final = 16_384
 TICK_WAIT_MS: Final = 1_000
+DEADLINE_KEPT_MS: Final = 100
+"""A fleet has a thousand sessions and hundreds of cycles a second: so long the earliest deadline is not looked for anew."""
 
 
 class Sessions:
@@ -36,6 +39,13 @@ class Sessions:
         self.heard: dict[int, bool] = {}
         """Reports by offset whose pulse was heard before their results are decided; whether it was a new one."""
         self.heard_through = -1
+        self.came_back = CameBack()
+        self.has_plans = False
+        """Whether grants may be planned in this cycle."""
+        self._deadline: int | None = None
+        self._deadline_looked_at = -DEADLINE_KEPT_MS
+        self._settled_at = -1
+        """Evidence on which nothing was over."""
         self.urgent = -1
         """Last report heard that must not wait, nor what came before it: failures, hand-backs, claims, ticks."""
         self._resume()
@@ -85,10 +95,18 @@ class Sessions:
             match event:
                 case facts.ExecutionsDueGranted() | facts.ExecutionsGranted():
                     self._started(event, token)
-                case facts.AttemptsSucceeded() | facts.AttemptsLost() | facts.GrantsReturned():
+                case facts.AttemptsLost() | facts.GrantsReturned():
+                    self._note_back(event.tokens)
                     self._ended(event.tokens)
-                case facts.AttemptFailed() | facts.AttemptCancelled() | facts.AttemptSnoozed():
+                case facts.AttemptFailed():
+                    self._note_back([event.token])
                     self._ended([event.token])
+                case facts.AttemptsSucceeded():
+                    self._ended(event.tokens)
+                case facts.AttemptCancelled() | facts.AttemptSnoozed():
+                    self._ended([event.token])
+                case facts.ExecutionDead():
+                    self.came_back.forget(keys.execution_row(event.tenant, event.execution))
                 case facts.JobCancelled():
                     self.overruns.asked_to_stop(event.tokens, self._book.cursor.now)
                 case facts.ExecutionCancelled() if event.token >= 0:
@@ -102,11 +120,13 @@ class Sessions:
         tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
         sessions = [self.open(name) for name in event.sessions]
         is_capped = [session.has_caps() for session in sessions]
-        holders = self._holders
+        holders, came_back = self._holders, self.came_back
         rows = zip(event.tenant, event.executions, event.session, strict=True)
         for granted, (tenant, name, number) in enumerate(rows, token):
             key = tenants[tenant] + name.encode()
             session = holders[granted] = sessions[number]
+            if came_back:
+                came_back.forget(key)
             session.take(granted, key, self._queue_of(key) if is_capped[number] else "")
 
     def _ended(self, tokens: Sequence[int]) -> None:
@@ -115,6 +135,13 @@ class Sessions:
             session = self._holders.pop(token, None)
             if session is not None:
                 session.drop(token)
+
+    def _note_back(self, tokens: Iterable[int]) -> None:
+        for token in tokens:
+            session = self._holders.get(token)
+            key = None if session is None else session.running.get(token)
+            if session is not None and key is not None:
+                self.came_back.note(key, session.name)
 
     def _queue_of(self, key: bytes) -> str:
         execution = self._book.running.get(key)
@@ -131,6 +158,9 @@ class Sessions:
 
     def plan_over(self) -> None:
         """Grants planned in this cycle are in the log, or forgotten."""
+        if not self.has_plans:
+            return
+        self.has_plans = False
         for session in self._by_name.values():
             session.planned = 0
 
@@ -148,6 +178,14 @@ class Sessions:
                 found.append(Held(key, token, execution))
         return found
 
+    def is_settled(self) -> bool:
+        """Whether a look on the present evidence found nothing that is over: only a new mark can change that."""
+        return self._settled_at == self.evidence
+
+    def settle(self) -> None:
+        """Nothing is over on the present evidence."""
+        self._settled_at = self.evidence
+
     def over(self) -> list[Session]:
         """Sessions whose lease has ended on evidence."""
         return [session for session in self if session.stamp >= 0 and session.lease_end() < self.evidence]
@@ -164,8 +202,16 @@ class Sessions:
             if tokens:
                 yield session, tokens
 
-    def next_deadline(self) -> int | None:
-        """The earliest instant at which a lease or a grant could be over; None if nothing can."""
+    def next_deadline(self, now: int) -> int | None:
+        """The earliest instant at which a lease or a grant could be over, as of `DEADLINE_KEPT_MS` ago at most; None if
+        nothing can. Pulses only put it off, and what is new has a second at least.
+        """
+        is_over = self._deadline is not None and now >= self._deadline
+        if is_over or not 0 <= now - self._deadline_looked_at < DEADLINE_KEPT_MS:
+            self._deadline, self._deadline_looked_at = self._earliest_deadline(), now
+        return self._deadline
+
+    def _earliest_deadline(self) -> int | None:
         deadlines = [session.lease_end() for session in self if session.stamp >= 0]
         for session in self:
             oldest = session.oldest_unacknowledged_at()

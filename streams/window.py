@@ -43,6 +43,10 @@ class Window:
         """Rows in memory."""
         return len(self._live)
 
+    def may_hold_any(self) -> bool:
+        """Whether there may be a row, in memory or in the store alone."""
+        return bool(self._live) or self._through is not None
+
     def is_all_loaded(self) -> bool:
         """Whether no row is in the store alone."""
         return self._through is None

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from minutebook.domain import events as facts
+from minutebook.domain.came_back import CameBack
 from minutebook.domain.keys import Lane
 from minutebook.domain.names import Names
 from minutebook.domain.offers import Session
@@ -22,6 +23,10 @@ class Source(Protocol):
 
     def head_at(self) -> int | None:
         """Since when its earliest row is ready, ms; None if the lane is empty."""
+        ...
+
+    def head_key(self) -> bytes:
+        """Row of the execution that `head_at` has named."""
         ...
 
 
@@ -72,11 +77,25 @@ class Takers:
             heapq.heapreplace(heap, (heap[0][0] + 1, session.name, session))
         return session
 
+    def take_other(self, queue: str, task: str, avoided: str) -> Session | None:
+        """As `take`, but session `avoided` only if no other offers."""
+        best = self.best(queue, task)
+        if best is None or best.name != avoided:
+            return self.take(queue, task)
+        heap = self._heaps[(queue, task)]
+        put_aside = heapq.heappop(heap)
+        session = self.take(queue, task)
+        heapq.heappush(heap, put_aside)
+        return session or self.take(queue, task)
+
 
 class Plan(Generic[S]):
     """Grants of one cycle for one queue, made one by one until nobody offers or nothing waits."""
 
-    def __init__(self, queue: str, sources: Iterable[S], takers: Takers, last_tenant: str) -> None:
+    def __init__(
+        self, queue: str, sources: Iterable[S], takers: Takers, last_tenant: str, came_back: CameBack
+    ) -> None:
+        self._came_back = came_back
         self._queue = queue
         self._takers = takers
         self.last_tenant = last_tenant
@@ -94,7 +113,7 @@ class Plan(Generic[S]):
             names = sorted(tenants)
             turn = [name for name in names if name > self.last_tenant]
             turn += [name for name in names if name <= self.last_tenant]
-            if len(turn) == 1 and len(tenants[turn[0]]) == 1:
+            if len(turn) == 1 and len(tenants[turn[0]]) == 1 and not self._came_back:
                 yield from self._alone(turn[0], tenants[turn[0]][0])
                 continue
             while turn:
@@ -103,7 +122,7 @@ class Plan(Generic[S]):
                     source = self._next(tenants[tenant])
                     if source is None:
                         continue
-                    session = self._takers.take(self._queue, source.lane.task)
+                    session = self._take(source)
                     if session is not None:
                         self.last_tenant = tenant
                         still.append(tenant)
@@ -111,11 +130,19 @@ class Plan(Generic[S]):
                 turn = still
 
     def _alone(self, tenant: str, source: S) -> Iterator[tuple[S, Session]]:
-        """Nobody else waits at this priority: the short way through a burst."""
+        """Nobody else waits at this priority, and nothing came back: the short way through a burst."""
         take, head_at, queue, task = self._takers.take, source.head_at, self._queue, source.lane.task
         while head_at() is not None and (session := take(queue, task)) is not None:
             self.last_tenant = tenant
             yield source, session
+
+    def _take(self, source: S) -> Session | None:
+        """Who gets the head of `source`."""
+        task = source.lane.task
+        avoided = self._came_back.session_of(source.head_key()) if self._came_back else ""
+        if avoided:
+            return self._takers.take_other(self._queue, task, avoided)
+        return self._takers.take(self._queue, task)
 
     def _next(self, sources: list[S]) -> S | None:
         """Where a tenant's earliest row lies that somebody can take."""

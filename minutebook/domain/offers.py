@@ -15,6 +15,9 @@ OFFER_MAX: Final = 65_536
 TASKS_MAX: Final = 1_000
 UNACKNOWLEDGED_HOLD_MS: Final = 500
 WITHDRAW_MS: Final = 2_000
+RETURNS_FREE: Final = 4
+RETURN_PAUSE_MS: Final = 50
+"""A session that returns grants and keeps none, more often than so in a row, gets the next after this pause, which doubles."""
 LEASE_MIN_MS: Final = 1_000
 LEASE_MAX_MS: Final = 600_000
 
@@ -49,6 +52,12 @@ class Session:
         self.withdraw_ms = WITHDRAW_MS
         self.withdrawn: set[bytes] = set()
         self.planned = 0
+        self.returns = 0
+        """Reports in a row that returned grants, and none that says that one was kept."""
+        self.paused_until = -1
+        self.told: list[int] = []
+        """What it was told last of the work that waits for it, by priority; empty = nothing yet."""
+        self.told_at = 0
 
     def free(self) -> int:
         """Executions that may still be granted to it."""
@@ -68,9 +77,13 @@ class Session:
         """Whether it set a cap for any queue."""
         return any(cap is not None for cap in self.queues.values())
 
+    def is_heard(self, now: int) -> bool:
+        """Whether it is known and its last pulse is young enough."""
+        return self.is_known and now - self.stamp < 2 * self.pulse_ms
+
     def may_be_granted(self, now: int) -> bool:
-        """Whether its last pulse is young enough and it acknowledges what it gets."""
-        if not self.is_known or now - self.stamp >= 2 * self.pulse_ms:
+        """Whether it is heard, acknowledges what it gets, and does not merely return it."""
+        if not self.is_heard(now) or now < self.paused_until:
             return False
         oldest = self.oldest_unacknowledged_at()
         return oldest is None or now - oldest < UNACKNOWLEDGED_HOLD_MS
@@ -130,6 +143,7 @@ def hear(session: Session, report: Report, stamp: int) -> bool:
     if session.sequence < 0:
         session.claimed = report.sequence - 1
     session.sequence = report.sequence
+    _count_returns(session, report, stamp)
     if report.full is not None:
         session.full(report.full)
     pulse = report.pulse
@@ -141,6 +155,17 @@ def hear(session: Session, report: Report, stamp: int) -> bool:
         session.is_leaving = session.is_leaving or pulse.is_leaving
         session.is_void = False
     return True
+
+
+def _count_returns(session: Session, report: Report, stamp: int) -> None:
+    if report.succeeded is not None or report.failed or (report.full is not None and report.full.held):
+        session.returns = 0
+    elif report.handed_back is not None:
+        session.returns += 1
+        doublings = session.returns - RETURNS_FREE - 1
+        if doublings >= 0:
+            pause_ms = RETURN_PAUSE_MS << min(doublings, 10)
+            session.paused_until = stamp + min(pause_ms, session.pulse_ms)
 
 
 def acknowledge(session: Session, report: Report) -> None:

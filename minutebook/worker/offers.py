@@ -47,8 +47,12 @@ class Offers:
         self._first = first % partitions
         self._partitions = [_Partition(share) for share in self._equal_shares()]
         self._promised = 0
+        self._has_known = False
+        """Whether any partition is known to have work."""
         self._moved_at = -math.inf
         self._move_at = math.inf
+        self._free_since = -math.inf
+        """Since when some slot is free, as far as `tick` has seen; infinity = none is."""
 
     # -- what happened
 
@@ -57,6 +61,8 @@ class Offers:
         it = self._partitions[partition]
         it.running += started
         self.free -= started
+        if self.free <= 0:
+            self._free_since = math.inf
         it.outstanding = max(0, it.outstanding - started - handed_back)
         it.asked_since = now if it.outstanding else math.inf
         self._count_promised()
@@ -67,13 +73,19 @@ class Offers:
         self.free += count
 
     def told(self, partition: int, queued: list[int], now: float) -> None:
-        """`partition` reported its queued work, index = priority; an empty list says nothing."""
+        """`partition` reported its queued work, index = priority; an empty list says nothing.
+
+        It is news: what is offered there has its time to be answered anew.
+        """
         if not queued:
             return
-        if not any(it.queued for it in self._partitions):
-            for it, share in zip(self._partitions, self._equal_shares(), strict=True):
-                it.share = share
-        self._partitions[partition].queued = queued if any(queued) else []
+        is_first = not any(it.queued for it in self._partitions)
+        if is_first and now >= self._moved_at + MOVE_EVERY_S:
+            for other, share in zip(self._partitions, self._equal_shares(), strict=True):
+                other.share = share
+        it = self._partitions[partition]
+        it.queued = queued if any(queued) else []
+        it.asked_since = now if it.outstanding else math.inf
         if any(queued) and self._move_at == math.inf:
             self._move_at = max(self._moved_at + MOVE_EVERY_S, now + GATHER_S)
         self._count_promised()
@@ -98,6 +110,8 @@ class Offers:
 
     def tick(self, now: float) -> None:
         """Forget counts of partitions that did not answer; move slots if it is time."""
+        if self.free > 0 and self._free_since == math.inf:
+            self._free_since = now
         for it in self._partitions:
             if it.queued and now - it.asked_since >= UNANSWERED_S:
                 it.queued = []
@@ -122,10 +136,14 @@ class Offers:
         it = self._partitions[partition]
         offer = self.offer(partition)
         if offer > it.outstanding and offer >= 2 * it.outstanding:
-            return it.sent_at + GROW_AFTER_S
+            return max(it.sent_at, self._spare_since(it)) + GROW_AFTER_S
         if offer < it.outstanding and 2 * offer <= it.outstanding:
             return it.sent_at + SHRINK_AFTER_S
         return math.inf
+
+    def _spare_since(self, it: _Partition) -> float:
+        """Since when there are slots for `it` that a partition with known work does not take at once."""
+        return self._free_since if self._has_known and not it.queued else -math.inf
 
     def is_scarce(self, partition: int) -> bool:
         """Whether `partition` has used up most of its offer while slots are free: it may be waiting for the next one."""
@@ -140,7 +158,8 @@ class Offers:
     # -- shares
 
     def _count_promised(self) -> None:
-        self._promised = sum(it.outstanding for it in self._partitions if it.queued)
+        known = [it.outstanding for it in self._partitions if it.queued]
+        self._has_known, self._promised = bool(known), sum(known)
 
     def _equal_shares(self) -> list[int]:
         each, rest = divmod(self.slots, self._count)
@@ -152,14 +171,17 @@ class Offers:
             (number for number, it in enumerate(self._partitions) if it.queued),
             key=lambda number: (self._partitions[number].offered_at, (number - self._first) % self._count),
         )
+        self._move_at = math.inf
+        if not known:
+            return
         for it in self._partitions:
             it.share = 0
         left = self.slots
-        for priority in reversed(range(max((len(self._partitions[n].queued) for n in known), default=0))):
+        for priority in reversed(range(max(len(self._partitions[n].queued) for n in known))):
             left -= self._fill(left, [(n, _wanted(self._partitions[n].queued, priority)) for n in known])
         self._fill(left, [(number, left) for number in known])
         self._moved_at = now
-        self._move_at = now + MOVE_EVERY_S if known else math.inf
+        self._move_at = now + MOVE_EVERY_S
 
     def _fill(self, slots: int, wanted: Iterable[tuple[int, int]]) -> int:
         """Raise shares evenly, none by more than it wants; how many slots went away."""

@@ -71,8 +71,11 @@ class Inputs:
 class Desk:
     """An owner's desk: commands and reports come in, `cycle` makes a frame of what is decided."""
 
-    def __init__(self) -> None:
+    def __init__(self, partition: int = 0, partitions: int = 1) -> None:
         self.now = T0
+        self.partition = partition
+        self.partitions = partitions
+        self.granted: list[ToSession] = []
         self.rows = MemoryRows(FAMILIES)
         self.book = Book(self.rows)
         self.reader = FrameReader()
@@ -83,7 +86,7 @@ class Desk:
         self.replies: list[Inbox] = []
         """What the last cycle answered to reports."""
         draft = Draft(self.book, 0, self.now)
-        draft.add(facts.LogOpened("log-1", 1, 0, 1_000, 1))
+        draft.add(facts.LogOpened("log-1", partitions, partition, 1_000, 1))
         draft.add(facts.OwnershipTaken("o", 1, 0, 0))
         self._keep(draft)
         self.open()
@@ -96,8 +99,8 @@ class Desk:
             self.book,
             self.inputs,  # type: ignore[arg-type]  # as much of a feed as a cycle sees
             self.sessions,
-            0,
-            1,
+            self.partition,
+            self.partitions,
             "o",
             lambda: self.now / 1000,
             self.burst,
@@ -115,8 +118,7 @@ class Desk:
                 job_id=job_id,
                 command_id=f"submit-{job_id}",
                 issued_at=self.now,
-                task=TASK,
-                **({"payload": b"1"} | when | fields),  # type: ignore[arg-type]  # fields of the command
+                **({"task": TASK, "payload": b"1"} | when | fields),  # type: ignore[arg-type]  # fields of the command
             )
             self.inputs[topics.COMMANDS].add(codec.encode(command), self.now)
 
@@ -155,10 +157,11 @@ class Desk:
             self._keep(draft, self.core)
         else:
             self.sessions.plan_over()
-        self.replies = self.core.replies()
         self.last = draft
-        for output in self.grants():
+        self.granted = self._grants()
+        for output in self.granted:
             self.sessions.overruns.granted(output, self.now)
+        self.replies = self.core.replies(self.now)
         return draft.events
 
     def void(self, after_ms: int = 0) -> list[Event]:
@@ -178,8 +181,12 @@ class Desk:
 
     def grants(self) -> list[ToSession]:
         """Inbox records of the last frame."""
-        found = outputs(self.book, self.last.placed, 0, 1, self.last.now)
-        return [output for output in found if isinstance(output, ToSession)]
+        return self.granted
+
+    def _grants(self) -> list[ToSession]:
+        found = outputs(self.book, self.last.placed, self.partition, self.partitions, self.last.now)
+        told = self.core.telling.with_counts(found, self.now)
+        return [output for output in told if isinstance(output, ToSession)]
 
     def _keep(self, draft: Draft, core: Cycle | None = None) -> None:
         frame = Frame(

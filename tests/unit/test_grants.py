@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
+from types import MappingProxyType
 
+from minutebook.domain import keys
+from minutebook.domain.came_back import KEPT_MAX, CameBack
 from minutebook.domain.grants import Plan, Takers
 from minutebook.domain.keys import Lane
 from minutebook.domain.offers import Session, hear
@@ -21,6 +25,9 @@ class Front:
 
     def head_at(self) -> int | None:
         return self._rows[0][0] if self._rows else None
+
+    def head_key(self) -> bytes:
+        return keys.execution_row(self.lane.tenant, self._rows[0][1])
 
     def pop(self) -> str:
         return self._rows.popleft()[1]
@@ -41,8 +48,16 @@ def session(
     return made
 
 
-def plan(lanes: list[Front], sessions: list[Session], last_tenant: str = "") -> Plan[Front]:
-    return Plan("default", lanes, Takers(sessions, NOW), last_tenant)
+def plan(
+    lanes: list[Front],
+    sessions: list[Session],
+    last_tenant: str = "",
+    came_back: Mapping[str, str] = MappingProxyType({}),
+) -> Plan[Front]:
+    back = CameBack()
+    for execution, name in came_back.items():
+        back.note(keys.execution_row("acme", execution), name)
+    return Plan("default", lanes, Takers(sessions, NOW), last_tenant, back)
 
 
 def granted(lanes: list[Front], sessions: list[Session], last_tenant: str = "") -> list[str]:
@@ -121,3 +136,28 @@ def test_grants_left_untaken_stay_queued() -> None:
     grants = plan([front], [session("w", 9)]).grants()
     assert [next(grants)[0].pop() for _ in range(2)] == ["a:1", "a:2"]
     assert front.head_at() == 3
+
+
+def test_what_came_back_goes_to_another_session() -> None:
+    sessions = [session("bad", 9), session("good", 1)]
+    made = plan([lane("a:1@10", "b:2@20")], sessions, came_back={"a:1": "bad"})
+    assert taken(made) == ["a:1>good", "b:2>bad"]
+
+
+def test_what_came_back_goes_to_the_same_session_if_no_other_offers() -> None:
+    made = plan([lane("a:1@10", "b:2@20")], [session("bad", 2), session("busy", 0)], came_back={"a:1": "bad"})
+    assert taken(made) == ["a:1>bad", "b:2>bad"]
+
+
+def test_session_from_which_something_came_back_keeps_its_other_offers() -> None:
+    sessions = [session("bad", 3), session("good", 2)]
+    made = plan([lane("a:1@10", "b:2@20", "c:3@30", "d:4@40")], sessions, came_back={"a:1": "bad"})
+    assert taken(made) == ["a:1>good", "b:2>bad", "c:3>bad", "d:4>bad"]
+
+
+def test_only_so_many_that_came_back_are_remembered() -> None:
+    back = CameBack()
+    for number in range(KEPT_MAX + 1):
+        back.note(b"%d" % number, "bad")
+    assert back.session_of(b"0") == ""
+    assert back.session_of(b"%d" % KEPT_MAX) == "bad"

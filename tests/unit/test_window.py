@@ -122,3 +122,14 @@ def test_a_window_equals_a_sorted_set(steps: list[tuple[str, int]]) -> None:
                 wanted.discard(head)
                 rows.write({"f": {head: None}}, [])
     assert _drained(window) == sorted(wanted)
+
+
+def test_a_window_whose_loaded_rows_are_taken_may_hold_more_in_the_store() -> None:
+    window = Window(_rows(b"1", b"2", b"3"), "f", b"", None, loaded_max=2)
+    for _ in range(2):
+        assert window.head() is not None
+        window.pop()
+    assert len(window) == 0
+    assert window.may_hold_any()
+    assert _drained(window) == [b"3"]
+    assert not window.may_hold_any()

@@ -6,10 +6,18 @@ import heapq
 
 import pytest
 
-from minutebook.worker.offers import MOVE_EVERY_S, SHRINK_AFTER_S, UNANSWERED_S, Offers
+from minutebook.worker.offers import (
+    GATHER_S,
+    GROW_AFTER_S,
+    MOVE_EVERY_S,
+    SHRINK_AFTER_S,
+    UNANSWERED_S,
+    Offers,
+)
 
 STEP_S = 0.01
 PULSE_S = 3.0
+TELL_EVERY_S = 1.0
 
 
 def test_idle_partitions_are_offered_a_little_beyond_their_share() -> None:
@@ -159,6 +167,41 @@ def test_small_changes_of_an_offer_need_no_pulse_of_their_own() -> None:
     assert offers.pulse_at(0) == float("inf")
 
 
+def test_other_partitions_hear_of_a_free_slot_only_if_it_stays_free() -> None:
+    offers = Offers(4, 2)
+    offers.told(0, [50], 0.0)
+    offers.tick(0.2)
+    offers.took(0, 4, 0, 0.2)
+    offers.sent(1, 0, 0.3)
+    offers.freed(0)
+    offers.tick(5.0)
+    assert offers.pulse_at(1) == 5.0 + GROW_AFTER_S
+    offers.took(0, 1, 0, 5.01)
+    assert offers.pulse_at(1) == float("inf")
+
+
+def test_counts_that_come_in_give_the_offer_its_time_anew() -> None:
+    offers = Offers(100, 2)
+    offers.sent(0, 66, 0.0)
+    offers.told(0, [500], 5.0)
+    offers.tick(5.0 + UNANSWERED_S / 2)
+    assert offers.offer(0) == 100
+    offers.tick(5.0 + UNANSWERED_S)
+    assert offers.offer(0) == 66, "nobody answered, so nothing is known"
+
+
+def test_work_that_shows_up_again_finds_slots_without_a_move() -> None:
+    offers = Offers(4, 8, first=4)
+    offers.told(0, [9], 0.0)
+    offers.tick(0.2)
+    offers.told(0, [0], 0.5)
+    offers.tick(0.2 + MOVE_EVERY_S)
+    offers.told(0, [9], 1.3)
+    assert offers.offer(0) == 0
+    offers.tick(1.3 + GATHER_S)
+    assert offers.offer(0) == 4
+
+
 class Fleet:
     """Workers with slots, owners with queued runs that last `run_s`, one step between saying and hearing."""
 
@@ -173,6 +216,7 @@ class Fleet:
         self.ends: list[tuple[float, int, int]] = []
         self.grants: list[tuple[int, int, int]] = []
         self.allowed = [[0] * len(queued) for _ in range(workers)]
+        self.told_at = [[0.0] * len(queued) for _ in range(workers)]
         self.started = self.handed_back = self.finished = 0
 
     def step(self) -> None:
@@ -184,6 +228,7 @@ class Fleet:
             for partition in range(len(self.queued)):
                 self._pulse(number, partition)
         self._grant()
+        self._tell()
 
     def run_to_end(self, limit_s: float) -> None:
         while self.finished < self.total:
@@ -231,6 +276,15 @@ class Fleet:
                     self.queued[partition] -= count
                     self.allowed[number][partition] -= count
                     self.grants.append((number, partition, count))
+
+    def _tell(self) -> None:
+        """What waits and finds no offer is told, once a second at most."""
+        for number, offers in enumerate(self.workers):
+            for partition, queued in enumerate(self.queued):
+                is_due = self.now >= self.told_at[number][partition] + TELL_EVERY_S
+                if queued and is_due and not self.allowed[number][partition]:
+                    self.told_at[number][partition] = self.now
+                    offers.told(partition, [queued], self.now)
 
 
 def test_all_slots_serve_the_one_partition_with_work() -> None:
