@@ -16,7 +16,6 @@ COUNTS = {"K": 20, "W": 18, "R": 21, "J": 22, "D": 29, "C": 32, "Z": 30, "U": 23
 LATER = {
     "A4": "keys are settings: they are not revoked",
     "A16": "no route makes keys",
-    "K15": "nothing grants claims, and no queue is open",
 }
 """Rows about what does not exist yet."""
 

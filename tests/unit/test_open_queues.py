@@ -282,6 +282,7 @@ def test_a_claim_is_granted_once_and_answered_with_its_token(desk: Desk, hand: H
     assert rows(desk.cycle(1), facts.AttemptsSucceeded) == [execution]
 
 
+@pytest.mark.row("W4")
 def test_a_claim_sent_again_gets_the_same_token_while_its_attempt_runs(desk: Desk, hand: Hand) -> None:
     (execution,) = due(desk, "a")
     token = take(desk, hand, execution)
@@ -293,6 +294,27 @@ def test_a_claim_sent_again_gets_the_same_token_while_its_attempt_runs(desk: Des
     hand.pulse(0, claims=[claim(execution)])
     assert desk.cycle(1) == []
     assert codes(desk) == ["unknown"]
+
+
+@pytest.mark.row("K15")
+def test_a_claim_of_an_attempt_that_is_over_changes_nothing_for_the_one_that_runs(
+    desk: Desk, hand: Hand
+) -> None:
+    (execution,) = due(desk, "a")
+    first = take(desk, hand, execution)
+    hand.pulse(0, failed=[Failed("acme", execution, first, "OSError", "no", False)])
+    desk.cycle(1)
+    desk.cycle(2_000)
+    hand.pulse(0, claims=[claim(execution, 2)])
+    desk.cycle(1)
+    ((_, second),) = hand.take()
+    other = Hand(desk, "x.0")
+    other.pulse(0, held=[], claims=[claim(execution, 1)])
+    hand.pulse(0, claims=[claim(execution, 1)])
+    assert desk.cycle(1) == []
+    assert codes(desk) == codes(desk, "x.0") == ["other_attempt"]
+    hand.pulse(0, succeeded=results([(execution, second)]))
+    assert rows(desk.cycle(1), facts.AttemptsSucceeded) == [execution]
 
 
 def test_of_two_claims_the_first_in_the_log_wins(desk: Desk, hand: Hand) -> None:
@@ -415,6 +437,7 @@ def test_a_claim_is_answered_after_a_decision_that_failed_beside_it(desk: Desk, 
     assert [code.isdecimal() for code in codes(desk)] == [True]
 
 
+@pytest.mark.row("W16")
 def test_too_many_claims_or_names_that_are_none_are_refused_on_record(desk: Desk, hand: Hand) -> None:
     for claims in ([claim("a:1")] * (CLAIMS_MAX + 1), [claim("x" * 257)], [claim("a:1", tenant="a b")]):
         hand.pulse(0, claims=claims)
