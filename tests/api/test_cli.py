@@ -84,6 +84,7 @@ def test_queue_is_created_for_named_tenants(run: Run, capsys: pytest.CaptureFixt
         "version": 1,
         "tenants": ["acme"],
         "open": False,
+        "paused": False,
     }
     assert run("job", "submit", "t", "--queue", "mail") == 0
 
