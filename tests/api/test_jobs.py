@@ -397,7 +397,7 @@ async def test_open_queue_is_declared_once_its_due_topic_is_there(
     answer = await operator.post("/v1/queues", json=queue)
     assert (answer.status_code, answer.json()) == (
         201,
-        {"name": "mail", "version": 1, "tenants": [], "open": True},
+        {"name": "mail", "version": 1, "tenants": [], "open": True, "paused": False},
     )
     assert world.due_topics.made == ["mail"]
     assert (await operator.post("/v1/queues", json={"name": "mail"})).json()["open"] is False
