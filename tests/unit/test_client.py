@@ -259,7 +259,7 @@ async def test_missing_result_is_none() -> None:
 def test_sync_client_does_the_same() -> None:
     def handle(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/v1/queues":
-            return answer(200, QueuePage([Queue("q", 1, [], True)], None))
+            return answer(200, QueuePage([Queue("q", 1, [], paused=True)], None))
         if request.url.path == "/v1/dead-letters":
             return answer(200, DeadLetterPage([], None))
         if "/v1/executions/" in request.url.path:
