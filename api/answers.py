@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final, Literal, NamedTuple
 
-from msgspec import Raw
+import msgspec
+from msgspec import UNSET, Raw
 
-from minutebook.client.models import AttemptError, Counts, Execution, Job
+from minutebook.client.models import (
+    AttemptError,
+    Counts,
+    DeadLetter,
+    Execution,
+    Job,
+    Queue,
+    RetryPolicy,
+    WholeExecution,
+)
+from minutebook.client.models import Progress as ProgressBody
 from minutebook.client.times import format_duration, format_instant
-from minutebook.domain.view_rows import Attempt, ExecutionRow, JobRow, Progress
-from minutebook.ids import execution_id
+from minutebook.domain.policy import Policy
+from minutebook.domain.view_rows import Attempt, DeadRow, ExecutionRow, JobRow, Progress, QueueRow
+from minutebook.ids import execution_id, job_of
+
+_DEFAULT_RETRY: Final = RetryPolicy()
+
+
+class Around(NamedTuple):
+    """What an attempt's row says only by reference: names of workers by session, and what a queued one waits for."""
+
+    worker_of: Callable[[str], str]
+    waiting_for: Literal["worker", "paused_queue"]
 
 
 def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
     """A job as it stands."""
-    return Job(
+    body = Job(
         id=job_id,
         task=row.task,
         payload=Raw(row.payload),
@@ -24,6 +46,8 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         zone=row.zone,
         late=row.late,  # type: ignore[arg-type]  # one of the two by the create body
         timeout=format_duration(row.timeout_ms),
+        retry=_DEFAULT_RETRY,
+        priority=row.priority,
         status=progress.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         version=row.version,
         next_at=_instant(progress.next_at),
@@ -32,29 +56,86 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
             progress.open, progress.succeeded, progress.dead, progress.cancelled, progress.skipped
         ),
     )
+    if row.policy is not None:
+        _show_policy(body, row.policy)
+    return body
 
 
-def execution_bodies(name: str, row: ExecutionRow, worker_of: Callable[[str], str]) -> Iterator[Execution]:
+def _show_policy(body: Job, policy: Policy) -> None:
+    """What differs from the defaults that a body has."""
+    body.retry = RetryPolicy(
+        max_attempts=policy.max_attempts,
+        first=format_duration(policy.first_ms),
+        max=format_duration(policy.max_ms),
+        factor=policy.factor,
+        jitter=policy.jitter,
+        non_retryable=policy.non_retryable,
+    )
+    body.max_losses = policy.max_losses
+    body.deadline = _duration(policy.deadline_ms)
+    body.start_deadline = _duration(policy.start_deadline_ms)
+    body.stuck_after = _duration(policy.stuck_after_ms)
+    body.on_stuck = "stop" if policy.is_stuck_stopped else "report"
+
+
+def whole_body(name: str, row: ExecutionRow, around: Around) -> WholeExecution:
+    """An execution with its attempts."""
+    return WholeExecution(
+        execution_id=name,
+        job_id=job_of(name),
+        status=row.last.status,  # type: ignore[arg-type]  # one of the statuses by the fold
+        outcome=row.outcome or None,  # type: ignore[arg-type]  # one of the outcomes by the fold
+        generation=row.generation,
+        scheduled_at=format_instant(row.scheduled_at),
+        attempts=list(execution_bodies(name, row, around)),
+    )
+
+
+def execution_bodies(name: str, row: ExecutionRow, around: Around) -> Iterator[Execution]:
     """The attempts of an execution, oldest first."""
     for attempt in (*row.earlier, row.last):
-        body = _attempt_body(name, row.scheduled_at, attempt, worker_of)
+        body = _attempt_body(name, row.scheduled_at, attempt, around)
         if row.skip is not None:
             body.reason, body.count = row.skip.reason, row.skip.count
             body.last_at = format_instant(row.skip.last_at)
         yield body
 
 
+def upcoming_row(next_at: int) -> ExecutionRow:
+    """The execution at a job's next instant: it has no row of its own before it is due."""
+    return ExecutionRow(1, next_at, "", Attempt(1, "scheduled", next_at))
+
+
 def upcoming_body(job_id: str, next_at: int) -> Execution:
-    """The first attempt at the job's next instant: it has no row before it is due."""
-    return _attempt_body(
-        execution_id(job_id, next_at), next_at, Attempt(1, "scheduled", next_at), lambda session: session
+    """The first attempt at the job's next instant."""
+    row = upcoming_row(next_at)
+    around = Around(str, "worker")
+    return _attempt_body(execution_id(job_id, next_at), next_at, row.last, around)
+
+
+def dead_letter_body(name: str, given_up_at: int, dead: DeadRow, job: JobRow) -> DeadLetter:
+    """An execution that was given up."""
+    return DeadLetter(
+        execution_id=name,
+        job_id=job_of(name),
+        task=job.task,
+        queue=job.queue,
+        given_up_at=format_instant(given_up_at),
+        cause=dead.cause,  # type: ignore[arg-type]  # one of the causes by the owner
+        error=AttemptError(dead.error_type, dead.message),
+        attempt=dead.attempt,
+        generation=dead.generation,
     )
 
 
-def _attempt_body(
-    name: str, scheduled_at: int, attempt: Attempt, worker_of: Callable[[str], str]
-) -> Execution:
-    has_error = bool(attempt.error_type or attempt.message)
+def queue_body(name: str, row: QueueRow) -> Queue:
+    """A queue as declared."""
+    return Queue(name, row.version, row.tenants, row.is_open, row.is_paused)
+
+
+def _attempt_body(name: str, scheduled_at: int, attempt: Attempt, around: Around) -> Execution:
+    is_skipped = attempt.status == "skipped"
+    has_error = not is_skipped and bool(attempt.error_type or attempt.message)
     return Execution(
         execution_id=name,
         attempt=attempt.number,
@@ -64,10 +145,36 @@ def _attempt_body(
         queued_at=_instant(attempt.queued_at),
         started_at=_instant(attempt.started_at),
         ended_at=_instant(attempt.ended_at),
-        worker=(worker_of(attempt.session) or None) if attempt.session else None,
+        waiting_for=around.waiting_for if attempt.status == "queued" else None,
+        worker=(around.worker_of(attempt.session) or None) if attempt.session else None,
+        progress=_progress(attempt),
+        result=_result(attempt.result),
         error=AttemptError(attempt.error_type, attempt.message) if has_error else None,
+        reason=(attempt.error_type or UNSET) if is_skipped else UNSET,
     )
+
+
+def _progress(attempt: Attempt) -> ProgressBody | None:
+    headway = attempt.headway
+    if headway is None:
+        return None
+    return ProgressBody(headway.fraction, headway.text, format_instant(headway.at))
+
+
+def _result(data: bytes) -> Raw | None:
+    """A result as the worker sent it; as a text where that was no JSON, for no owner has looked into it."""
+    if not data:
+        return None
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return Raw(msgspec.json.encode(data.decode(errors="replace")))
+    return Raw(data)
 
 
 def _instant(at: int) -> str | None:
     return None if at < 0 else format_instant(at)
+
+
+def _duration(ms: int | None) -> str | None:
+    return None if ms is None else format_duration(ms)

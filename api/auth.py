@@ -21,6 +21,7 @@ class Scope(StrEnum):
 
     JOBS_READ = "jobs:read"
     JOBS_WRITE = "jobs:write"
+    JOBS_OPERATE = "jobs:operate"
     QUEUES_WRITE = "queues:write"
 
 

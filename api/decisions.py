@@ -16,8 +16,9 @@ from api.sender import Keyed
 from api.services import Services
 from minutebook.client.models import Command as CommandBody
 from minutebook.client.models import FieldError
-from minutebook.domain.commands import Command, QueueCommand
+from minutebook.domain.commands import Command, JobCommand, QueueCommand
 from minutebook.domain.view_rows import CommandRow
+from minutebook.ids import job_key
 
 _WAIT_S: Final = 5
 _WAIT_S_MAX: Final = 30
@@ -28,6 +29,8 @@ _REASONS: Final = {
     "unknown_queue": "unknown-queue",
     "not_found": "not-found",
     "job_closed": "job-closed",
+    "not_open": "execution-closed",
+    "not_dead": "not-dead",
     "too_old": "too-old",
 }
 """Owner's reason -> code of the problem; every other reason is `invalid`."""
@@ -107,6 +110,16 @@ async def decide_all(
             services.undecided.add(tenant, command_id, subject)
         decisions.append(Decision(command_id, subject, partition, offset, row))
     return decisions
+
+
+async def decide_for_job(request: Request, services: Services, command: JobCommand) -> Decision:
+    """The same for one command on a job, as long as the caller prefers. Raises Refused where the owner refuses too."""
+    partition = services.view.partition_of_job(command.tenant, command.job_id)
+    keyed = Keyed(job_key(command.tenant, command.job_id), command)
+    decision = await decide(services, partition, keyed, preference_of(request).wait_s)
+    if decision.row is not None and not decision.row.is_accepted:
+        raise refusal_of(decision.row)
+    return decision
 
 
 def refusal_of(row: CommandRow) -> Refused:

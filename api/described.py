@@ -30,20 +30,19 @@ PREFER: Final = _header("Prefer", "`wait=<seconds>` (default 5, at most 30) or `
 AFTER: Final = _header(
     "Minutebook-After", "A consistency token from Minutebook-Position: wait until it is visible."
 )
-LIMIT: Final[dict[str, Any]] = {
-    "name": "limit",
-    "in": "query",
-    "required": False,
-    "description": "Items of a page.",
-    "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
-}
-CURSOR: Final[dict[str, Any]] = {
-    "name": "cursor",
-    "in": "query",
-    "required": False,
-    "description": "`next_cursor` of the page before.",
-    "schema": {"type": "string", "maxLength": 1024},
-}
+
+
+def query_name(name: str, description: str, **schema: Any) -> dict[str, Any]:
+    """A name of the query, a text where `schema` does not say otherwise."""
+    shown = {"type": "string"} | schema
+    return {"name": name, "in": "query", "required": False, "description": description, "schema": shown}
+
+
+LIMIT: Final = query_name("limit", "Items of a page.", type="integer", minimum=1, maximum=1000, default=100)
+CURSOR: Final = query_name("cursor", "`next_cursor` of the page before.", maxLength=1024)
+WAIT: Final = query_name(
+    "wait", "Seconds to wait for the outcome.", type="integer", minimum=0, maximum=30, default=0
+)
 
 
 def described(
@@ -51,6 +50,7 @@ def described(
     answers: dict[int, type[msgspec.Struct] | None],
     refusals: tuple[str, ...] = (),
     takes: type[msgspec.Struct] | None = None,
+    is_body_optional: bool = False,
     example: dict[str, Any] | None = None,
     parameters: tuple[dict[str, Any], ...] = (),
 ) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def described(
         content: dict[str, Any] = {"schema": _reference(takes)}
         if example is not None:
             content["example"] = example
-        found["requestBody"] = {"required": True, "content": {"application/json": content}}
+        found["requestBody"] = {"required": not is_body_optional, "content": {"application/json": content}}
     return found
 
 

@@ -15,26 +15,37 @@ from minutebook.client.models import (
     BatchRequest,
     BatchResult,
     Command,
+    DeadLetterPage,
     ExecutionPage,
     Job,
     JobRequest,
     Problem,
     Queue,
+    QueuePage,
     QueueRequest,
+    ReasonRequest,
+    RedriveRequest,
     RunNow,
+    WholeExecution,
 )
+from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
     BatchRequest,
     BatchResult,
     Command,
+    DeadLetterPage,
     ExecutionPage,
     Job,
     JobRequest,
     Problem,
     Queue,
+    QueuePage,
     QueueRequest,
+    ReasonRequest,
+    RedriveRequest,
     RunNow,
+    WholeExecution,
 )
 _PATH_NAME: Final = re.compile(r"{(\w+)}")
 
@@ -71,12 +82,22 @@ def scope_of(route: APIRoute) -> str | None:
     return None
 
 
+def _length_max(name: str) -> int:
+    """Characters of a part of a path: a name, or the id of an execution, which holds two."""
+    return 2 * NAME_MAX + 1 if name == "execution_id" else NAME_MAX
+
+
 def _operation(route: APIRoute) -> dict[str, Any]:
     extra: dict[str, Any] = dict(route.openapi_extra or {})
     summary, _, rest = (route.endpoint.__doc__ or "").strip().partition(". ")
     scope = scope_of(route)
     path_parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "maxLength": 128}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "maxLength": _length_max(name)},
+        }
         for name in _PATH_NAME.findall(route.path)
     ]
     found: dict[str, Any] = {"operationId": route.operation_id, "summary": summary.rstrip(".")}

@@ -7,7 +7,9 @@ import binascii
 import hashlib
 import hmac
 import re
+from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlencode
 
 from fastapi import Request
 
@@ -59,6 +61,13 @@ def traceparent_of(request: Request) -> str:
     """W3C trace context of the caller; empty where it sent none that fits."""
     text = request.headers.get("traceparent", "")
     return text if re.fullmatch(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", text) else ""
+
+
+def next_link(path: str, query: Mapping[str, str], cursor: str | None) -> dict[str, str]:
+    """The header `Link` to the page after one that was asked for by `query`; none after the last."""
+    if cursor is None:
+        return {}
+    return {"link": f'<{path}?{urlencode({**query, "cursor": cursor})}>; rel="next"'}
 
 
 def seal_cursor(secret: bytes, scope: str, place: bytes) -> str:

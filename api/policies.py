@@ -16,6 +16,7 @@ from minutebook.domain.policy import DEFAULT, PRIORITY, Policy, faults, is_prior
 FIELDS: Final = frozenset(
     {"retry", "max_losses", "deadline", "start_deadline", "stuck_after", "on_stuck", "priority"}
 )
+_POLICY: Final = FIELDS - {"priority"}
 _RETRY: Final = ("max_attempts", "first", "max", "factor", "jitter", "non_retryable")
 
 
@@ -32,6 +33,8 @@ def read_priority(fields: Fields) -> int:
 
 def read_policy(fields: Fields) -> Policy | None:
     """The policy, None where the body says nothing of it. Faults are gathered in `fields`."""
+    if _POLICY.isdisjoint(fields.members):
+        return None
     given: dict[str, Any] = {
         "max_losses": fields.whole("max_losses"),
         "deadline_ms": fields.parsed("deadline", parse_duration),

@@ -42,6 +42,12 @@ TABLE: Final[dict[str, Kind]] = {
     "not-acceptable": Kind(406, "Not acceptable", "Answers are JSON only: accept application/json."),
     "body-too-slow": Kind(408, "Body too slow", "The body did not arrive in time; send it at once."),
     "job-closed": Kind(409, "Job closed", "The job is completed, dead or cancelled; create a new one."),
+    "execution-closed": Kind(
+        409, "Execution closed", "The execution has ended, or is not due yet: there is nothing to cancel."
+    ),
+    "not-dead": Kind(
+        409, "Not dead", "Only an execution that was given up, at most 8 days ago, can be redriven."
+    ),
     "id-exists": Kind(409, "Id exists", "A job with this id and another body exists; choose another id."),
     "too-large": Kind(413, "Too large", "The body is above its limit; send less."),
     "uri-too-long": Kind(414, "URI too long", "Paths and queries end at 8 KiB."),

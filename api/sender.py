@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from api.problems import Refused
-from minutebook.domain.commands import Command, SubmitJob
+from minutebook.domain.commands import Command, DeclareQueue, RedriveExecution, SubmitJob
 from minutebook.log.kafka import started_producer
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
@@ -25,6 +25,7 @@ from minutebook.wire.codec import BATCH_BYTES_MAX, BATCH_MAX, CommandBatch, enco
 _WAITING_MAX: Final = 20_000
 _PACKED_BYTES_MAX: Final = BATCH_BYTES_MAX - (64 << 10)
 _OVERHEAD_BYTES: Final = 1_024
+_CHAR_BYTES_MAX: Final = 4
 
 _log = structlog.get_logger()
 
@@ -165,4 +166,16 @@ def _settle(packed: list[_Waiting], outcome: int | Refused) -> None:
 
 def _size(command: Command) -> int:
     """Bytes that `command` takes in a record, at most."""
-    return _OVERHEAD_BYTES + (len(command.payload) if isinstance(command, SubmitJob) else 0)
+    match command:
+        case SubmitJob(policy=None):
+            return _OVERHEAD_BYTES + len(command.payload)
+        case SubmitJob():
+            names = command.policy.non_retryable if command.policy is not None else []
+            return _OVERHEAD_BYTES + len(command.payload) + _CHAR_BYTES_MAX * sum(map(len, names))
+        case DeclareQueue():
+            return _OVERHEAD_BYTES + sum(map(len, command.tenants)) + 2 * len(command.tenants)
+        case RedriveExecution():
+            payload = command.payload or b""
+            return _OVERHEAD_BYTES + len(payload) + _CHAR_BYTES_MAX * len(command.reason)
+        case _:
+            return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * len(command.reason)

@@ -7,8 +7,10 @@ those that scan commit first.
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 
 from api.positions import Token
@@ -16,14 +18,16 @@ from minutebook.domain.view import PartitionView
 from minutebook.domain.view_rows import (
     CommandRow,
     CursorRow,
+    DeadRow,
     ExecutionRow,
     JobRow,
     Progress,
     QueueRow,
     command_row,
+    dead_row,
     partition_prefix,
 )
-from minutebook.ids import job_key, queue_key
+from minutebook.ids import job_key, job_of, queue_key
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
 from minutebook.store.port import Rows
@@ -176,6 +180,15 @@ class View:
         self.commit(partition)
         return self.parts[partition].executions(tenant, job_id, start)
 
+    def execution(self, tenant: str, name: str) -> ExecutionRow | None:
+        """An execution with its attempts; one that is not due yet has no row."""
+        return self.parts[self.partition_of_job(tenant, job_of(name))].execution(tenant, name)
+
+    def dead(self, tenant: str, at: int, name: str) -> Iterator[tuple[int, str, DeadRow, JobRow]]:
+        """(given up at, execution id, row, job) of a tenant's dead executions, by these two, from that place on."""
+        self.commit_all()
+        return heapq.merge(*(_dead_of(part, tenant, at, name) for part in self.parts), key=itemgetter(0, 1))
+
     def command(self, tenant: str, command_id: str) -> tuple[int, CommandRow] | None:
         """Partition of a command, and what it was answered; None if no partition knows it."""
         self.commit_all()
@@ -189,10 +202,37 @@ class View:
         found = self.parts[partition].queue(name)
         return QueueRow(0, False, []) if found is None and name == "default" else found
 
+    def queues(self) -> list[tuple[str, QueueRow]]:
+        """All queues by name, each as its home has it."""
+        self.commit_all()
+        found = {
+            name: row
+            for part in self.parts
+            for name, row in part.queues()
+            if self.partition_of_queue(name) == part.partition
+        }
+        return sorted(({"default": QueueRow(0, False, [])} | found).items())
+
+    def is_paused(self, tenant: str, job_id: str) -> bool:
+        """Whether the queue of a job is paused, as far as the job's partition knows."""
+        partition = self.partition_of_job(tenant, job_id)
+        job = self.parts[partition].job(tenant, job_id)
+        queue = None if job is None else self.queue(partition, job[0].queue)
+        return queue is not None and queue.is_paused
+
     def may_use(self, tenant: str, queue: str) -> bool:
         """Whether a job of `tenant` may go to `queue`, as far as this view knows."""
         found = self.queue(self.partition_of_queue(queue), queue)
         return found is not None and (not found.tenants or tenant in found.tenants)
+
+
+def _dead_of(
+    part: PartitionView, tenant: str, at: int, name: str
+) -> Iterator[tuple[int, str, DeadRow, JobRow]]:
+    for _, given_up_at, execution, dead in part.dead(tenant, dead_row(part.prefix, tenant, at, name)):
+        job = part.job(tenant, job_of(execution))
+        if job is not None:
+            yield given_up_at, execution, dead, job[0]
 
 
 @lru_cache(maxsize=1024)

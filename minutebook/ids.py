@@ -34,6 +34,12 @@ def is_command_id(text: str) -> bool:
     return _COMMAND_ID.match(text) is not None
 
 
+def is_execution_id(text: str) -> bool:
+    """Whether `text` can be the id of an execution: `<job id>:<instant>` or `<job id>:r<command id>`."""
+    job, _, suffix = text.rpartition(":")
+    return is_name(job) and is_name(suffix)
+
+
 def is_idempotency_key(text: str) -> bool:
     """Whether `text` is an Idempotency-Key: 1-255 visible ASCII characters."""
     return _KEY.match(text) is not None
@@ -44,9 +50,12 @@ def job_id_from_key(tenant: str, key: str) -> str:
     return str(uuid.uuid5(uuid.uuid5(NAMESPACE, tenant), key))
 
 
-def command_id_from_key(tenant: str, job_id: str, key: str) -> str:
-    """Command id of a run-now that carries an Idempotency-Key, so that a repeat runs once."""
-    return str(uuid.uuid5(uuid.uuid5(uuid.uuid5(NAMESPACE, tenant), job_id), key))
+def command_id_from_key(tenant: str, subject: str, key: str) -> str:
+    """Command id of an action that carries an Idempotency-Key, so that a repeat changes nothing.
+
+    `subject`: id of the job or execution that it is about.
+    """
+    return str(uuid.uuid5(uuid.uuid5(uuid.uuid5(NAMESPACE, tenant), subject), key))
 
 
 def execution_id(job_id: str, scheduled_at: int) -> str:

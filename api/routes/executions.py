@@ -1,29 +1,46 @@
-"""History of a job: one item an attempt."""
+"""Executions: the history of a job, one of them with its attempts, and what can be done about one."""
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from api.answers import execution_bodies, upcoming_body
+from api.answers import Around, execution_bodies, upcoming_body, upcoming_row, whole_body
 from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept
-from api.decisions import caught_up, json_response
-from api.described import AFTER, CURSOR, LIMIT, PREFER, described
-from api.parameters import limit_of, open_cursor, query_of, seal_cursor
-from api.problems import Refused
+from api.decisions import accepted_later, caught_up, decide_for_job, json_response
+from api.described import AFTER, BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PREFER, WAIT, WRITE, described
+from api.parameters import idempotency_key_of, limit_of, next_link, open_cursor, query_of, seal_cursor
+from api.problems import Refused, refused_field
 from api.services import Services, services_of
-from minutebook.client.models import Execution, ExecutionPage
-from minutebook.ids import is_name
+from api.wishes import read_wish
+from minutebook.client.mint import mint_id
+from minutebook.client.models import (
+    Command,
+    Execution,
+    ExecutionPage,
+    ReasonRequest,
+    RedriveRequest,
+    WholeExecution,
+)
+from minutebook.domain.commands import CancelExecution, RedriveExecution
+from minutebook.domain.view_rows import ExecutionRow
+from minutebook.ids import command_id_from_key, execution_id, is_execution_id, is_name, job_of
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
+Writing = Annotated[Caller, Depends(Allowed(Scope.JOBS_WRITE))]
+Operating = Annotated[Caller, Depends(Allowed(Scope.JOBS_OPERATE))]
 _NUMBER: Final = struct.Struct(">I")
 _UPCOMING: Final = b"\xff"
 """Place of the job's next instant, which has no row yet: after all that have one."""
+_WAIT_S: Final = re.compile(r"\d{1,2}", re.ASCII)
+_WAIT_S_MAX: Final = 30
+_STATE_REFUSALS: Final = ("execution-closed", "not-dead")
 
 
 @router.get(
@@ -53,8 +70,7 @@ async def list_executions(request: Request, caller: Reading, job_id: str) -> Res
     for key, item in _from(services, caller.tenant, job_id, start, number):
         if len(items) == limit:
             cursor = seal_cursor(services.keyring.secret, scope, _NUMBER.pack(item.attempt) + key)
-            query_text = f"limit={limit}&cursor={cursor}"
-            link = {"link": f'</v1/jobs/{job_id}/executions?{query_text}>; rel="next"'}
+            link = next_link(f"/v1/jobs/{job_id}/executions", query, cursor)
             return json_response(ExecutionPage(items, cursor), headers=link)
         items.append(item)
     return json_response(ExecutionPage(items, None))
@@ -65,12 +81,173 @@ def _from(
 ) -> Iterator[tuple[bytes, Execution]]:
     """(place, item) from attempt `number` of the execution at `start` on."""
     view = services.view
-    part = view.parts[view.partition_of_job(tenant, job_id)]
     if start != _UPCOMING:
+        around = _around(services, tenant, job_id)
         for key, name, row in view.executions(tenant, job_id, start):
-            for item in execution_bodies(name, row, part.worker):
+            for item in execution_bodies(name, row, around):
                 if key != start or item.attempt >= number:
                     yield key, item
     found = view.job(tenant, job_id)
     if found is not None and found[1].next_at >= 0:
         yield _UPCOMING, upcoming_body(job_id, found[1].next_at)
+
+
+@router.get(
+    "/v1/executions/{execution_id}",
+    operation_id="get_execution",
+    openapi_extra=described(
+        answers={200: WholeExecution},
+        parameters=(WAIT, AFTER, PREFER),
+        refusals=("not-found", "bad-parameter", "view-behind"),
+    ),
+)
+async def get_execution(request: Request, caller: Reading, execution_id: str) -> Response:
+    """Read an execution with its attempts. With `wait` the answer comes with its outcome, or after so many seconds."""
+    services = services_of(request)
+    check_accept(request)
+    wait_s = _wait_of(query_of(request, "wait"))
+    await caught_up(request, services)
+    found = _whole(services, caller.tenant, execution_id)
+    if found.outcome is None and wait_s:
+        await services.view.until(_has_ended(services, caller.tenant, execution_id), wait_s)
+        found = _whole(services, caller.tenant, execution_id)
+    return json_response(found)
+
+
+@router.post(
+    "/v1/executions/{execution_id}/cancel",
+    operation_id="cancel_execution",
+    openapi_extra=described(
+        takes=ReasonRequest,
+        is_body_optional=True,
+        example={"reason": "sent by hand"},
+        answers={200: WholeExecution, 202: Command},
+        parameters=(IDEMPOTENCY_KEY, PREFER),
+        refusals=(*BODY, *WRITE, "not-found", "execution-closed"),
+    ),
+)
+async def cancel_execution(request: Request, caller: Writing, execution_id: str) -> Response:
+    """Cancel an execution: no attempt after this; a running one is asked to stop. The job goes on."""
+    services = services_of(request)
+    command_id = _command_id_of(request, caller, execution_id)
+    wish = await read_wish(request, services.settings.body_timeout_s)
+    command = CancelExecution(
+        tenant=caller.tenant,
+        job_id=job_of(execution_id),
+        command_id=command_id,
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+        execution=execution_id,
+    )
+    return await _decided(request, services, command)
+
+
+@router.post(
+    "/v1/executions/{execution_id}/redrive",
+    operation_id="redrive_execution",
+    openapi_extra=described(
+        takes=RedriveRequest,
+        is_body_optional=True,
+        example={"payload": {"user_id": 2}, "reason": "the user was merged"},
+        answers={200: WholeExecution, 202: Command},
+        parameters=(IDEMPOTENCY_KEY, PREFER),
+        refusals=(*BODY, *WRITE, "not-found", "not-dead"),
+    ),
+)
+async def redrive_execution(request: Request, caller: Operating, execution_id: str) -> Response:
+    """Run a dead execution again. It keeps its id and its history; an edited payload is that of this execution alone."""
+    services = services_of(request)
+    command_id = _command_id_of(request, caller, execution_id)
+    wish = await read_wish(request, services.settings.body_timeout_s, takes_payload=True)
+    command = RedriveExecution(
+        tenant=caller.tenant,
+        job_id=job_of(execution_id),
+        command_id=command_id,
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+        execution=execution_id,
+        payload=wish.payload,
+    )
+    return await _decided(request, services, command)
+
+
+def _command_id_of(request: Request, caller: Caller, name: str) -> str:
+    """Id of the command for an action on an execution. Raises Refused for what is wrong before the body."""
+    check_accept(request)
+    query_of(request)
+    if not is_execution_id(name):
+        raise Refused("not-found")
+    key = idempotency_key_of(request)
+    return mint_id() if key is None else command_id_from_key(caller.tenant, name, key)
+
+
+async def _decided(
+    request: Request, services: Services, command: CancelExecution | RedriveExecution
+) -> Response:
+    """The execution after the owner's decision. Raises Refused."""
+    try:
+        decision = await decide_for_job(request, services, command)
+    except Refused as refused:
+        if refused.code in _STATE_REFUSALS:
+            # One that never was is not found, whatever the owner says of its state.
+            _whole(services, command.tenant, command.execution)
+        raise
+    if decision.row is None:
+        return accepted_later(decision)
+    return json_response(_whole(services, command.tenant, command.execution), token=decision.token())
+
+
+def _whole(services: Services, tenant: str, name: str) -> WholeExecution:
+    """An execution, that at its job's next instant too. Raises Refused (not-found)."""
+    if not is_execution_id(name):
+        raise Refused("not-found")
+    row = _row(services, tenant, name)
+    if row is None:
+        raise Refused("not-found")
+    return whole_body(name, row, _around(services, tenant, job_of(name)))
+
+
+def _row(services: Services, tenant: str, name: str) -> ExecutionRow | None:
+    row = services.view.execution(tenant, name)
+    if row is not None:
+        return row
+    job_id = job_of(name)
+    job = services.view.job(tenant, job_id)
+    if job is None or execution_id(job_id, job[1].next_at) != name:
+        return None
+    return upcoming_row(job[1].next_at)
+
+
+def _around(services: Services, tenant: str, job_id: str) -> Around:
+    view = services.view
+    worker_of = view.parts[view.partition_of_job(tenant, job_id)].worker
+    return Around(worker_of, "paused_queue" if view.is_paused(tenant, job_id) else "worker")
+
+
+def _has_ended(services: Services, tenant: str, name: str) -> Callable[[], bool]:
+    """Whether an execution has its outcome, or will never be; looks again only where its partition has moved."""
+    view = services.view
+    part = view.parts[view.partition_of_job(tenant, job_of(name))]
+    seen = part.cursor.position
+
+    def has_ended() -> bool:
+        nonlocal seen
+        if part.cursor.position == seen:
+            return False
+        seen = part.cursor.position
+        row = _row(services, tenant, name)
+        return row is None or bool(row.outcome)
+
+    return has_ended
+
+
+def _wait_of(query: dict[str, str]) -> int:
+    """Seconds. Raises Refused (bad-parameter)."""
+    text = query.get("wait", "0")
+    if not _WAIT_S.fullmatch(text) or int(text) > _WAIT_S_MAX:
+        raise refused_field(
+            "wait", f"must be a whole number of seconds from 0 to {_WAIT_S_MAX}", "bad-parameter"
+        )
+    return int(text)

@@ -14,6 +14,7 @@ from api.decisions import (
     accepted_later,
     caught_up,
     decide,
+    decide_for_job,
     json_response,
     preference_of,
     refusal_of,
@@ -153,7 +154,7 @@ async def cancel_job(request: Request, caller: Writing, job_id: str) -> Response
         issued_at=services.clock.now(),
         actor=caller.actor,
     )
-    decision = await _decide_for_job(request, services, command)
+    decision = await decide_for_job(request, services, command)
     if decision.row is None:
         return accepted_later(decision)
     response = json_response(None, 204, token=decision.token())
@@ -185,18 +186,8 @@ async def run_job(request: Request, caller: Writing, job_id: str) -> Response:
         issued_at=services.clock.now(),
         actor=caller.actor,
     )
-    decision = await _decide_for_job(request, services, command)
+    decision = await decide_for_job(request, services, command)
     if decision.row is None:
         return accepted_later(decision)
     body = RunNow(requested_execution_id(job_id, command.command_id), job_id, command.command_id)
     return json_response(body, 200, token=decision.token())
-
-
-async def _decide_for_job(request: Request, services: Services, command: CancelJob | RunJobNow) -> Decision:
-    """Raises Refused where the owner refuses."""
-    partition = services.view.partition_of_job(command.tenant, command.job_id)
-    keyed = Keyed(job_key(command.tenant, command.job_id), command)
-    decision = await decide(services, partition, keyed, preference_of(request).wait_s)
-    if decision.row is not None and not decision.row.is_accepted:
-        raise refusal_of(decision.row)
-    return decision

@@ -1,26 +1,31 @@
-"""Queues: declared by people, known to every partition before the answer goes out."""
+"""Queues: declared, paused and resumed by people; every partition knows it before the answer goes out."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from api.answers import queue_body
 from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept, check_distinct, check_value, read_body, read_object, read_value
-from api.decisions import accepted_later, decide, json_response, preference_of, refusal_of
-from api.described import BODY, PREFER, WRITE, described
-from api.parameters import query_of
+from api.decisions import accepted_later, caught_up, decide, json_response, preference_of, refusal_of
+from api.described import AFTER, BODY, CURSOR, LIMIT, PREFER, WRITE, described
+from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
 from api.positions import Token
 from api.problems import Refused
 from api.sender import Keyed
-from api.services import services_of
+from api.services import Services, services_of
+from api.wishes import read_wish
 from minutebook.client.mint import mint_id
-from minutebook.client.models import Command, FieldError, Queue, QueueRequest
-from minutebook.domain.commands import DeclareQueue
+from minutebook.client.models import Command, FieldError, Queue, QueuePage, QueueRequest, ReasonRequest
+from minutebook.domain.commands import DeclareQueue, PauseQueue, QueueCommand, ResumeQueue
+from minutebook.domain.view_rows import QueueRow
 from minutebook.ids import is_name, queue_key
 
 router = APIRouter()
+Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
 Declaring = Annotated[Caller, Depends(Allowed(Scope.QUEUES_WRITE))]
 _FIELDS: Final = ("name", "open", "tenants")
 _TENANTS_MAX: Final = 100
@@ -53,26 +58,145 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
         is_open=wanted.open,
         tenants=wanted.tenants,
     )
+    return await decide_everywhere(request, services, command)
+
+
+@router.get(
+    "/v1/queues",
+    operation_id="list_queues",
+    openapi_extra=described(
+        answers={200: QueuePage},
+        parameters=(LIMIT, CURSOR, AFTER, PREFER),
+        refusals=("bad-parameter", "view-behind"),
+    ),
+)
+async def list_queues(request: Request, caller: Reading) -> Response:
+    """List the queues that the caller may use, by name; whoever may declare queues sees all of them."""
+    services = services_of(request)
+    check_accept(request)
+    query = query_of(request, "limit", "cursor")
+    limit = limit_of(query)
+    await caught_up(request, services)
+    secret, scope = services.keyring.secret, f"{caller.tenant}/{caller.role}/queues"
+    start = open_cursor(secret, scope, query["cursor"]).decode() if "cursor" in query else ""
+    shown = (_shown(caller, name, row) for name, row in services.view.queues() if name >= start)
+    found = list(islice((queue for queue in shown if queue is not None), limit + 1))
+    if len(found) <= limit:
+        return json_response(QueuePage(found, None))
+    cursor = seal_cursor(secret, scope, found.pop().name.encode())
+    return json_response(QueuePage(found, cursor), headers=next_link("/v1/queues", query, cursor))
+
+
+@router.get(
+    "/v1/queues/{name}",
+    operation_id="get_queue",
+    openapi_extra=described(
+        answers={200: Queue},
+        parameters=(AFTER, PREFER),
+        refusals=("not-found", "bad-parameter", "view-behind"),
+    ),
+)
+async def get_queue(request: Request, caller: Reading, name: str) -> Response:
+    """Read a queue: who may use it, and whether it is paused."""
+    services = services_of(request)
+    check_accept(request)
+    query_of(request)
+    await caught_up(request, services)
     view = services.view
-    home = view.partition_of_queue(wanted.name)
+    row = view.queue(view.partition_of_queue(name), name) if is_name(name) else None
+    queue = None if row is None else _shown(caller, name, row)
+    if queue is None:
+        raise Refused("not-found")
+    return json_response(queue)
+
+
+@router.post(
+    "/v1/queues/{name}/pause",
+    operation_id="pause_queue",
+    openapi_extra=described(
+        takes=ReasonRequest,
+        is_body_optional=True,
+        example={"reason": "the mail server is down"},
+        answers={200: Queue, 202: Command},
+        parameters=(PREFER,),
+        refusals=(*BODY, *WRITE, "not-found"),
+    ),
+)
+async def pause_queue(request: Request, caller: Declaring, name: str) -> Response:
+    """Grant nothing of a queue any more; what runs goes on. Answered once every partition knows it."""
+    return await _change(request, caller, name, PauseQueue)
+
+
+@router.post(
+    "/v1/queues/{name}/resume",
+    operation_id="resume_queue",
+    openapi_extra=described(
+        takes=ReasonRequest,
+        is_body_optional=True,
+        answers={200: Queue, 202: Command},
+        parameters=(PREFER,),
+        refusals=(*BODY, *WRITE, "not-found"),
+    ),
+)
+async def resume_queue(request: Request, caller: Declaring, name: str) -> Response:
+    """Grant again what waits in a queue. Answered once every partition knows it."""
+    return await _change(request, caller, name, ResumeQueue)
+
+
+async def _change(
+    request: Request, caller: Caller, name: str, kind: type[PauseQueue | ResumeQueue]
+) -> Response:
+    services = services_of(request)
+    check_accept(request)
+    query_of(request)
+    if not is_name(name):
+        raise Refused("not-found")
+    wish = await read_wish(request, services.settings.body_timeout_s)
+    command = kind(
+        name=name,
+        command_id=mint_id(),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+    )
+    return await decide_everywhere(request, services, command)
+
+
+async def decide_everywhere(request: Request, services: Services, command: QueueCommand) -> Response:
+    """The queue, once every partition knows it as the command left it. Raises Refused where its home refuses."""
+    view, name = services.view, command.name
+    home = view.partition_of_queue(name)
     wait_s = preference_of(request).wait_s
-    decision = await decide(services, home, Keyed(queue_key(wanted.name), command), wait_s)
+    decision = await decide(services, home, Keyed(queue_key(name), command), wait_s)
     if decision.row is None:
         return accepted_later(decision)
     if not decision.row.is_accepted:
         raise refusal_of(decision.row)
-    declared = view.queue(home, wanted.name)
-    version = declared.version if declared is not None else decision.row.version
+    changed = view.queue(home, name)
+    if changed is None:
+        raise Refused("not-found")
+    version = changed.version
 
     def is_everywhere() -> bool:
-        copies = (view.queue(partition, wanted.name) for partition in range(view.partitions))
+        copies = (view.queue(partition, name) for partition in range(view.partitions))
         return all(copy is not None and copy.version >= version for copy in copies)
 
     if not await view.until(is_everywhere, wait_s):
         return accepted_later(decision)
     token = Token({part.partition: part.cursor.position for part in view.parts})
-    body = Queue(wanted.name, version, wanted.tenants, wanted.open)
-    return json_response(body, 201 if decision.row.version == 1 else 200, token=token)
+    is_new = isinstance(command, DeclareQueue) and decision.row.version == 1
+    return json_response(queue_body(name, changed), 201 if is_new else 200, token=token)
+
+
+def _shown(caller: Caller, name: str, row: QueueRow) -> Queue | None:
+    """The queue as the caller may see it: nothing of those for others, and no other tenant's name."""
+    queue = queue_body(name, row)
+    if caller.may(Scope.QUEUES_WRITE) or not queue.tenants:
+        return queue
+    if caller.tenant not in queue.tenants:
+        return None
+    queue.tenants = [caller.tenant]
+    return queue
 
 
 def read_queue(body: bytes) -> QueueRequest:

@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
-from msgspec import UNSET, Raw
 
 from minutebook.cli.exits import ExitCode
-from minutebook.cli.output import Format, Output, note, shown, write_many, write_one
-from minutebook.client import Command, Execution, Job, JobRequest, SyncClient
-from minutebook.client.times import format_duration, parse_short_duration
+from minutebook.cli.options import Key, Yes, ask, duration, read_payload
+from minutebook.cli.output import Format, Output, note, write_many, write_one
+from minutebook.client import Command, Execution, Job, JobRequest, RetryRequest, SyncClient
 
 app = typer.Typer(help="Jobs: what to run, and when.", no_args_is_help=True)
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.")]
-Key = Annotated[
-    str | None,
-    typer.Option(help="Idempotency key: a repeat with the same key changes nothing; made if not given."),
-]
-
-
-def _duration(text: str) -> str:
-    """ISO 8601 from `2m` or ISO 8601."""
-    try:
-        return format_duration(parse_short_duration(text))
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _payload(text: str | None) -> Raw | msgspec.UnsetType:
-    """JSON as given: text, `@FILE`, or `-` for stdin."""
-    if text is None:
-        return UNSET
-    try:
-        if text == "-":
-            text = sys.stdin.read()
-        elif text.startswith("@"):
-            text = Path(text[1:]).read_text()
-        msgspec.json.decode(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"cannot be read: {error}", param_hint="--payload") from None
-    except msgspec.DecodeError as error:
-        raise typer.BadParameter(f"is no JSON: {error}", param_hint="--payload") from None
-    return Raw(text.strip().encode())
+HISTORY: Final = ("execution", "attempt", "status", "due", "started", "ended", "worker", "error")
+"""Columns of a table of attempts."""
 
 
 @app.command()
@@ -59,20 +29,43 @@ def submit(
         str | None, typer.Option(help="Instant with offset, such as 2030-01-31T08:00:00Z.")
     ] = None,
     delay: Annotated[
-        str | None, typer.Option(help="From now, such as 30s, 2m or PT2M.", parser=_duration)
+        str | None, typer.Option(help="From now, such as 30s, 2m or PT2M.", parser=duration)
     ] = None,
     cron: Annotated[str | None, typer.Option(help="Five fields.")] = None,
     zone: Annotated[str | None, typer.Option(help="IANA zone of the cron.")] = None,
     late: Annotated[
         str | None, typer.Option(help="refuse or run, for a run-at more than a day past.")
     ] = None,
-    timeout: Annotated[
-        str | None, typer.Option(help="Of one attempt, such as 30s.", parser=_duration)
+    timeout: Annotated[str | None, typer.Option(help="Of one attempt, such as 30s.", parser=duration)] = None,
+    retry_max_attempts: Annotated[
+        int | None, typer.Option(help="Failures after which it is given up; 5 if not given.")
     ] = None,
+    retry_first: Annotated[
+        str | None, typer.Option(help="Wait before the second attempt, such as 1s.", parser=duration)
+    ] = None,
+    retry_max: Annotated[
+        str | None, typer.Option(help="Longest wait between attempts, such as 1h.", parser=duration)
+    ] = None,
+    max_losses: Annotated[
+        int | None, typer.Option(help="Lost attempts after which it is given up; 10 if not given.")
+    ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(help="For all attempts, from the due instant.", parser=duration)
+    ] = None,
+    start_deadline: Annotated[
+        str | None, typer.Option(help="For the first start, from the due instant.", parser=duration)
+    ] = None,
+    stuck_after: Annotated[
+        str | None,
+        typer.Option(help="Without progress for so long an attempt is reported.", parser=duration),
+    ] = None,
+    on_stuck: Annotated[str | None, typer.Option(help="report or stop; needs --stuck-after.")] = None,
+    priority: Annotated[int | None, typer.Option(help="0 to 9, 9 goes first; 5 if not given.")] = None,
     key: Key = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Create a job. Without --run-at, --delay and --cron it runs at once."""
+    retry = {"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max}
     given = {
         "id": id,
         "queue": queue,
@@ -82,14 +75,25 @@ def submit(
         "zone": zone,
         "late": late,
         "timeout": timeout,
+        "retry": RetryRequest(**_given(retry)) if _given(retry) else None,
+        "max_losses": max_losses,
+        "deadline": deadline,
+        "start_deadline": start_deadline,
+        "stuck_after": stuck_after,
+        "on_stuck": on_stuck,
+        "priority": priority,
     }
-    fields: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    request = JobRequest(task=task, payload=_payload(payload), **fields)
+    request = JobRequest(task=task, payload=read_payload(payload), **_given(given))
     with SyncClient() as client:
         answer = client.submit(request, key=key)
     if isinstance(answer, Command):
         raise undecided(answer, output)
     _write_job(answer, output)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Those that are there; the others have the API's defaults."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 @app.command()
@@ -102,23 +106,19 @@ def show(job: JobId, output: Output = Format.TABLE) -> None:
 @app.command()
 def history(job: JobId, output: Output = Format.TABLE) -> None:
     """List the attempts of a job, oldest first."""
-    columns = ("execution", "attempt", "status", "due", "started", "ended", "worker", "error")
     with SyncClient() as client:
         items = client.executions(job)
-        write_many(items, output, columns, (_history_row(item) for item in items))
+        write_many(items, output, HISTORY, map(history_row, items))
 
 
 @app.command()
 def cancel(
     job: JobId,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     output: Output = Format.TABLE,
 ) -> None:
     """Cancel a job: no instant and no attempt after this."""
-    if not yes:
-        if not sys.stdin.isatty():
-            raise typer.BadParameter("is needed where nobody can be asked", param_hint="--yes")
-        typer.confirm(f"Cancel {shown(job)}?", abort=True, err=True)
+    ask(f"Cancel {job}?", yes=yes)
     with SyncClient() as client:
         answer = client.cancel(job)
         if answer is not None:
@@ -157,22 +157,38 @@ def _write_job(job: Job, output: Format) -> None:
         "queue": job.queue,
         "payload": bytes(job.payload).decode(),
         "timeout": job.timeout,
+        "retries": f"{job.retry.max_attempts} attempts, after {job.retry.first} to {job.retry.max}",
+        "deadline": job.deadline,
+        "start deadline": job.start_deadline,
+        "stuck after": f"{job.stuck_after}, then {job.on_stuck}" if job.stuck_after else None,
+        "priority": job.priority,
         "created": job.created_at,
         "executions": counts or "none yet",
     }
-    write_one(job, output, fields)
+    write_one(job, output, {name: value for name, value in fields.items() if value is not None})
 
 
-def _history_row(item: Execution) -> tuple[object, ...]:
+def history_row(item: Execution) -> tuple[object, ...]:
+    """One attempt, under the columns of `HISTORY`."""
     error = f"{item.error.type}: {item.error.message}" if item.error else None
-    status = f"{item.status} ({item.reason}, {item.count})" if item.reason else item.status
     return (
         item.execution_id,
         item.attempt,
-        status,
+        _status(item),
         item.due_at,
         item.started_at,
         item.ended_at,
         item.worker,
         error,
     )
+
+
+def _status(item: Execution) -> str:
+    """Status, and what is behind it: reason and number of skipped instants, what is waited for, how far it is."""
+    if item.reason:
+        return f"skipped ({item.reason}, {item.count})" if item.count else f"skipped ({item.reason})"
+    if item.waiting_for:
+        return f"queued ({item.waiting_for})"
+    if item.status == "running" and item.progress is not None:
+        return f"running ({item.progress.fraction:.0%} {item.progress.text})"
+    return item.status

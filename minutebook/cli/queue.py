@@ -1,28 +1,26 @@
-"""`minutebook queue`: declare queues, through the API."""
+"""`minutebook queue`: declare, list, pause and resume queues, through the API."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from minutebook.cli.job import undecided
-from minutebook.cli.output import Format, Output, write_one
-from minutebook.client import Command, SyncClient
+from minutebook.cli.options import Reason
+from minutebook.cli.output import Format, Output, write_many, write_one
+from minutebook.client import Command, Queue, SyncClient
 from minutebook.client.models import QueueRequest
 
 app = typer.Typer(help="Queues: lines of work.", no_args_is_help=True)
 
-
-@app.callback()
-def _group() -> None:
-    """Keeps `create` a subcommand although it is the only one."""
+_COLUMNS = ("name", "version", "tenants", "open", "paused")
+Name = Annotated[str, typer.Argument(help="Name of the queue.")]
 
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="Name of the queue.")],
+    name: Name,
     tenant: Annotated[
         list[str] | None,
         typer.Option(help="Tenant that may use it; repeat for more. Everybody if not given."),
@@ -37,16 +35,43 @@ def create(
 ) -> None:
     """Declare a queue, or change it. Ends once every partition knows it."""
     with SyncClient() as client:
-        answer = client.declare_queue(QueueRequest(name, tenant or [], is_open))
+        _write(client.declare_queue(QueueRequest(name, tenant or [], is_open)), output)
+
+
+@app.command("list")
+def list_(output: Output = Format.TABLE) -> None:
+    """List the queues that you may use, by name."""
+    with SyncClient() as client:
+        items = client.queues()
+        rows = (tuple(_fields(item).values()) for item in items)
+        write_many(items, output, _COLUMNS, rows)
+
+
+@app.command()
+def pause(name: Name, reason: Reason = "", output: Output = Format.TABLE) -> None:
+    """Grant nothing of a queue any more; what runs goes on. Ends once every partition knows it."""
+    with SyncClient() as client:
+        _write(client.pause_queue(name, reason=reason), output)
+
+
+@app.command()
+def resume(name: Name, reason: Reason = "", output: Output = Format.TABLE) -> None:
+    """Grant again what waits in a queue. Ends once every partition knows it."""
+    with SyncClient() as client:
+        _write(client.resume_queue(name, reason=reason), output)
+
+
+def _write(answer: Queue | Command, output: Format) -> None:
     if isinstance(answer, Command):
         raise undecided(answer, output)
-    write_one(
-        answer,
-        output,
-        {"name": answer.name, "version": answer.version, "open": answer.open} | _tenants(answer),
-    )
+    write_one(answer, output, _fields(answer))
 
 
-def _tenants(answer: msgspec.Struct) -> dict[str, str]:
-    tenants = ", ".join(msgspec.structs.asdict(answer)["tenants"])
-    return {"tenants": tenants or "everybody"}
+def _fields(queue: Queue) -> dict[str, Any]:
+    tenants = ", ".join(queue.tenants) or "everybody"
+    values = (queue.name, queue.version, tenants, _said(queue.open), _said(queue.paused))
+    return dict(zip(_COLUMNS, values, strict=True))
+
+
+def _said(is_so: bool) -> str:
+    return "yes" if is_so else "no"

@@ -11,13 +11,16 @@ from minutebook.client.errors import (
 from minutebook.client.models import (
     BatchResult,
     Command,
+    DeadLetter,
     Execution,
     ExecutionPage,
     Job,
     JobRequest,
     Problem,
     Queue,
+    RetryRequest,
     RunNow,
+    WholeExecution,
 )
 from minutebook.client.settings import ClientSettings
 
@@ -27,6 +30,7 @@ __all__ = [
     "Client",
     "ClientSettings",
     "Command",
+    "DeadLetter",
     "DeniedError",
     "Execution",
     "ExecutionPage",
@@ -36,7 +40,9 @@ __all__ = [
     "Problem",
     "Queue",
     "RefusedError",
+    "RetryRequest",
     "RunNow",
     "SyncClient",
     "UnavailableError",
+    "WholeExecution",
 ]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 import httpx
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from minutebook.client.errors import ApiError, UnavailableError, error_of
@@ -21,22 +22,41 @@ from minutebook.client.mint import mint_id
 from minutebook.client.models import (
     BatchRequest,
     BatchResult,
+    Cause,
     Command,
+    DeadLetter,
+    DeadLetterPage,
     Execution,
     ExecutionPage,
     Job,
     JobRequest,
     Problem,
     Queue,
+    QueuePage,
     QueueRequest,
+    ReasonRequest,
+    RedriveRequest,
     RunNow,
+    WholeExecution,
 )
 from minutebook.client.settings import ClientSettings
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _BACKOFF_MAX_S = 8.0
 _PAGE = 1000
+_WAIT_S_MAX = 30
+
+
+class _Page(Protocol[T_co]):
+    """A page of a list."""
+
+    @property
+    def items(self) -> Sequence[T_co]: ...
+
+    @property
+    def next_cursor(self) -> str | None: ...
 
 
 class Client:
@@ -91,16 +111,56 @@ class Client:
 
     async def executions(self, job_id: str) -> AsyncIterator[Execution]:
         """All attempts of a job, by scheduled_at, then attempt."""
-        cursor: str | None = None
+        async for item in self._items(_job_path(job_id) + "/executions", ExecutionPage):
+            yield item
+
+    async def execution(self, execution_id: str, *, wait: int = 0) -> WholeExecution:
+        """An execution with its attempts. `wait`: seconds to wait for its outcome, which may still be None then."""
+        path = _execution_path(execution_id)
         while True:
-            query = {"limit": str(_PAGE)} | ({"cursor": cursor} if cursor else {})
-            answer = await self._send("GET", _job_path(job_id) + "/executions", query=query)
-            page = _decoded(answer, ExecutionPage)
-            for item in page.items:
-                yield item
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+            asked_s = min(max(wait, 0), _WAIT_S_MAX)
+            answer = await self._send("GET", path, query={"wait": str(asked_s)} if asked_s else None)
+            found = _decoded(answer, WholeExecution)
+            wait -= asked_s
+            if found.outcome is not None or wait <= 0:
+                return found
+
+    async def cancel_execution(
+        self, execution_id: str, *, reason: str = "", key: str | None = None
+    ) -> WholeExecution | Command:
+        """No attempt of an execution after this; its job goes on. A repeat with the same `key` changes nothing."""
+        headers = {"idempotency-key": key or mint_id()}
+        path = _execution_path(execution_id) + "/cancel"
+        answer = await self._send("POST", path, body=ReasonRequest(reason), headers=headers)
+        return _decided(answer, WholeExecution)
+
+    async def redrive(
+        self,
+        execution_id: str,
+        *,
+        payload: Raw | UnsetType = UNSET,
+        reason: str = "",
+        key: str | None = None,
+    ) -> WholeExecution | Command:
+        """Run a dead execution again, with another payload where one is given. A repeat with the same `key` runs once."""
+        headers = {"idempotency-key": key or mint_id()}
+        path = _execution_path(execution_id) + "/redrive"
+        body = RedriveRequest(payload=payload, reason=reason)
+        return _decided(await self._send("POST", path, body=body, headers=headers), WholeExecution)
+
+    async def dead_letters(
+        self,
+        *,
+        task: str | None = None,
+        queue: str | None = None,
+        error_type: str | None = None,
+        cause: Cause | None = None,
+    ) -> AsyncIterator[DeadLetter]:
+        """Executions given up and not redriven since, the earliest first; only those that fit what is given."""
+        asked = {"task": task, "queue": queue, "error_type": error_type, "cause": cause}
+        query = {name: value for name, value in asked.items() if value is not None}
+        async for item in self._items("/v1/dead-letters", DeadLetterPage, query):
+            yield item
 
     async def cancel(self, job_id: str) -> Command | None:
         """Cancel a job: no instant and no attempt after this. None = done; a Command where it takes long."""
@@ -118,9 +178,39 @@ class Client:
         answer = await self._send("POST", "/v1/queues", body=queue)
         return _decided(answer, Queue)
 
+    async def queues(self) -> AsyncIterator[Queue]:
+        """The queues that the caller may use, by name."""
+        async for item in self._items("/v1/queues", QueuePage):
+            yield item
+
+    async def pause_queue(self, name: str, *, reason: str = "") -> Queue | Command:
+        """Grant nothing of a queue any more; answered once every partition knows it."""
+        return await self._change_queue(name, "pause", reason)
+
+    async def resume_queue(self, name: str, *, reason: str = "") -> Queue | Command:
+        """Grant again what waits in a queue; answered once every partition knows it."""
+        return await self._change_queue(name, "resume", reason)
+
+    async def _change_queue(self, name: str, verb: str, reason: str) -> Queue | Command:
+        path = f"/v1/queues/{quote(name, safe='')}/{verb}"
+        return _decided(await self._send("POST", path, body=ReasonRequest(reason)), Queue)
+
     async def command(self, command_id: str) -> Command:
         """What became of a command."""
         return _decoded(await self._send("GET", f"/v1/commands/{quote(command_id, safe='')}"), Command)
+
+    async def _items(
+        self, path: str, kind: type[_Page[T]], query: dict[str, str] | None = None
+    ) -> AsyncIterator[T]:
+        """Items of a list, page after page."""
+        asked = {**(query or {}), "limit": str(_PAGE)}
+        while True:
+            page = _decoded(await self._send("GET", path, query=asked), kind)
+            for item in page.items:
+                yield item
+            if page.next_cursor is None:
+                return
+            asked["cursor"] = page.next_cursor
 
     async def _send(
         self,
@@ -206,6 +296,10 @@ def _job_path(job_id: str) -> str:
     return f"/v1/jobs/{quote(job_id, safe='')}"
 
 
+def _execution_path(execution_id: str) -> str:
+    return f"/v1/executions/{quote(execution_id, safe='')}"
+
+
 class SyncClient:
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
@@ -242,12 +336,40 @@ class SyncClient:
 
     def executions(self, job_id: str) -> Iterator[Execution]:
         """See `Client.executions`."""
-        found = self._client.executions(job_id)
-        while True:
-            try:
-                yield self._run(_next(found))
-            except StopAsyncIteration:
-                return
+        return self._each(self._client.executions(job_id))
+
+    def execution(self, execution_id: str, *, wait: int = 0) -> WholeExecution:
+        """See `Client.execution`."""
+        return self._run(self._client.execution(execution_id, wait=wait))
+
+    def cancel_execution(
+        self, execution_id: str, *, reason: str = "", key: str | None = None
+    ) -> WholeExecution | Command:
+        """See `Client.cancel_execution`."""
+        return self._run(self._client.cancel_execution(execution_id, reason=reason, key=key))
+
+    def redrive(
+        self,
+        execution_id: str,
+        *,
+        payload: Raw | UnsetType = UNSET,
+        reason: str = "",
+        key: str | None = None,
+    ) -> WholeExecution | Command:
+        """See `Client.redrive`."""
+        return self._run(self._client.redrive(execution_id, payload=payload, reason=reason, key=key))
+
+    def dead_letters(
+        self,
+        *,
+        task: str | None = None,
+        queue: str | None = None,
+        error_type: str | None = None,
+        cause: Cause | None = None,
+    ) -> Iterator[DeadLetter]:
+        """See `Client.dead_letters`."""
+        found = self._client.dead_letters(task=task, queue=queue, error_type=error_type, cause=cause)
+        return self._each(found)
 
     def cancel(self, job_id: str) -> Command | None:
         """See `Client.cancel`."""
@@ -261,9 +383,28 @@ class SyncClient:
         """See `Client.declare_queue`."""
         return self._run(self._client.declare_queue(queue))
 
+    def queues(self) -> Iterator[Queue]:
+        """See `Client.queues`."""
+        return self._each(self._client.queues())
+
+    def pause_queue(self, name: str, *, reason: str = "") -> Queue | Command:
+        """See `Client.pause_queue`."""
+        return self._run(self._client.pause_queue(name, reason=reason))
+
+    def resume_queue(self, name: str, *, reason: str = "") -> Queue | Command:
+        """See `Client.resume_queue`."""
+        return self._run(self._client.resume_queue(name, reason=reason))
+
     def command(self, command_id: str) -> Command:
         """See `Client.command`."""
         return self._run(self._client.command(command_id))
+
+    def _each(self, found: AsyncIterator[T]) -> Iterator[T]:
+        while True:
+            try:
+                yield self._run(_next(found))
+            except StopAsyncIteration:
+                return
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(call)

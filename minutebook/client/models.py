@@ -19,6 +19,31 @@ JobStatus = Literal["active", "paused", "completed", "dead", "cancelled"]
 AttemptStatus = Literal[
     "scheduled", "queued", "running", "succeeded", "failed", "lost", "cancelled", "skipped"
 ]
+Outcome = Literal["succeeded", "dead", "cancelled", "skipped"]
+Cause = Literal["permanent", "attempts", "losses", "deadline"]
+OnStuck = Literal["report", "stop"]
+_MaxAttempts = Annotated[int, Meta(ge=1, le=100, description="failures after which it is given up")]
+_First = Annotated[DurationText, Meta(description="wait before the second attempt, up to P1D")]
+_Max = Annotated[DurationText, Meta(description="longest wait, up to P1D")]
+_Factor = Annotated[float, Meta(ge=1, le=10, description="each wait is so many times the one before")]
+_Jitter = Annotated[float, Meta(ge=0, le=1, description="up to this share is added to a wait")]
+_NonRetryable = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=256)]],
+    Meta(max_length=32, description="error types after which it is given up at once"),
+]
+_MaxLosses = Annotated[int, Meta(ge=1, le=100, description="lost attempts after which it is given up")]
+_Priority = Annotated[int, Meta(ge=0, le=9, description="9 goes first")]
+
+
+class RetryRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """How failed attempts are tried again; what is left out has its default."""
+
+    max_attempts: _MaxAttempts = 5
+    first: _First = "PT1S"
+    max: _Max = "PT1H"
+    factor: _Factor = 2.0
+    jitter: _Jitter = 0.25
+    non_retryable: _NonRetryable = []
 
 
 class JobRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
@@ -42,6 +67,20 @@ class JobRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True,
         Literal["refuse", "run"], Meta(description="what becomes of a run_at more than a day past")
     ] = "refuse"
     timeout: Annotated[DurationText, Meta(description="of one attempt, PT1S to P7D")] = "PT5M"
+    retry: RetryRequest | UnsetType = UNSET
+    max_losses: _MaxLosses = 10
+    deadline: Annotated[
+        DurationText | UnsetType, Meta(description="after due_at, for all attempts, up to P30D")
+    ] = UNSET
+    start_deadline: Annotated[
+        DurationText | UnsetType, Meta(description="after due_at, for the first start, up to P30D")
+    ] = UNSET
+    stuck_after: Annotated[
+        DurationText | UnsetType,
+        Meta(description="without progress for so long a running attempt is reported, PT1S to P7D"),
+    ] = UNSET
+    on_stuck: Annotated[OnStuck, Meta(description="`stop` also stops it; needs stuck_after")] = "report"
+    priority: _Priority = 5
 
 
 class Counts(msgspec.Struct):
@@ -54,8 +93,19 @@ class Counts(msgspec.Struct):
     skipped: int
 
 
+class RetryPolicy(msgspec.Struct, kw_only=True):
+    """How failed attempts are tried again."""
+
+    max_attempts: _MaxAttempts = 5
+    first: _First = "PT1S"
+    max: _Max = "PT1H"
+    factor: _Factor = 2.0
+    jitter: _Jitter = 0.25
+    non_retryable: _NonRetryable = []
+
+
 class Job(msgspec.Struct, kw_only=True):
-    """A job as it stands."""
+    """A job as it stands. Durations that are null bound nothing."""
 
     id: Name
     task: Name
@@ -66,6 +116,13 @@ class Job(msgspec.Struct, kw_only=True):
     zone: str
     late: Literal["refuse", "run"]
     timeout: DurationText
+    retry: RetryPolicy = msgspec.field(default_factory=RetryPolicy)
+    max_losses: _MaxLosses = 10
+    deadline: DurationText | None = None
+    start_deadline: DurationText | None = None
+    stuck_after: DurationText | None = None
+    on_stuck: OnStuck = "report"
+    priority: _Priority = 5
     status: JobStatus
     version: int
     next_at: InstantText | None
@@ -80,8 +137,16 @@ class AttemptError(msgspec.Struct):
     message: str
 
 
+class Progress(msgspec.Struct):
+    """How far an attempt said that it was, and when."""
+
+    fraction: Annotated[float, Meta(ge=0, le=1)]
+    text: str
+    at: InstantText
+
+
 class Execution(msgspec.Struct, kw_only=True):
-    """One attempt of an execution; where `status` is skipped, a range of instants that did not become runs."""
+    """One attempt of an execution; where `status` is skipped, one that expired, or a range of instants without a run."""
 
     execution_id: str
     attempt: int
@@ -91,9 +156,14 @@ class Execution(msgspec.Struct, kw_only=True):
     queued_at: InstantText | None = None
     started_at: InstantText | None = None
     ended_at: InstantText | None = None
+    waiting_for: Annotated[Literal["worker", "paused_queue"] | None, Meta(description="of a queued one")] = (
+        None
+    )
     worker: str | None = None
+    progress: Progress | None = None
+    result: Annotated[Raw | None, Meta(description="what the task returned, any JSON")] = None
     error: AttemptError | None = None
-    reason: Annotated[str | UnsetType, Meta(description="of a skipped range")] = UNSET
+    reason: Annotated[str | UnsetType, Meta(description="of a skipped one")] = UNSET
     last_at: Annotated[InstantText | UnsetType, Meta(description="end of a skipped range")] = UNSET
     count: Annotated[int | UnsetType, Meta(description="instants in a skipped range")] = UNSET
 
@@ -102,6 +172,54 @@ class ExecutionPage(msgspec.Struct):
     """Attempts ordered by scheduled_at, then attempt."""
 
     items: list[Execution]
+    next_cursor: str | None
+
+
+class WholeExecution(msgspec.Struct, kw_only=True):
+    """An execution: `status` is that of its latest attempt, `outcome` null while it is open."""
+
+    execution_id: str
+    job_id: Name
+    status: AttemptStatus
+    outcome: Outcome | None
+    generation: Annotated[int, Meta(description="how often it was redriven")]
+    scheduled_at: InstantText
+    attempts: Annotated[list[Execution], Meta(description="oldest first")]
+
+
+class ReasonRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """Why something is done; it stays on record."""
+
+    reason: Annotated[str, Meta(max_length=1000)] = ""
+
+
+class RedriveRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """Run a dead execution again."""
+
+    payload: Annotated[
+        Raw | UnsetType, Meta(description="any JSON, kept byte for byte; left out, the payload stays")
+    ] = UNSET
+    reason: Annotated[str, Meta(max_length=1000)] = ""
+
+
+class DeadLetter(msgspec.Struct, kw_only=True):
+    """An execution that was given up and not redriven since; `attempt` is the number of its last one."""
+
+    execution_id: str
+    job_id: Name
+    task: Name
+    queue: Name
+    given_up_at: InstantText
+    cause: Cause
+    error: AttemptError
+    attempt: int
+    generation: int
+
+
+class DeadLetterPage(msgspec.Struct):
+    """Dead executions, the earliest given up first. A page may have fewer items than asked for, and still a next one."""
+
+    items: list[DeadLetter]
     next_cursor: str | None
 
 
@@ -130,6 +248,14 @@ class Queue(msgspec.Struct):
     version: int
     tenants: list[Name]
     open: bool = False
+    paused: Annotated[bool, Meta(description="nothing of it is granted")] = False
+
+
+class QueuePage(msgspec.Struct):
+    """Queues by name."""
+
+    items: list[Queue]
+    next_cursor: str | None
 
 
 class QueueRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):

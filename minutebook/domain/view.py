@@ -146,6 +146,12 @@ class PartitionView:
         """This partition's copy of a declared queue."""
         return self.read("queues", self.prefix + name.encode(), QueueRow)
 
+    def queues(self) -> Iterator[tuple[str, QueueRow]]:
+        """(name, row) of this partition's copies of queues, by name. Reads committed rows only."""
+        end = keys.partition_prefix(self.partition + 1)
+        for key, value in self._rows.scan("queues", self.prefix, end):
+            yield key[len(self.prefix) :].decode(), _DECODERS[QueueRow](value)
+
     def execution(self, tenant: str, execution: str) -> ExecutionRow | None:
         """One execution with its attempts; None if it is not there, or not due yet."""
         hot = self.hot_executions.get(tenant, {}).get(execution)
@@ -153,7 +159,10 @@ class PartitionView:
             return hot.row
         job = keys.job_row(self.prefix, tenant, job_of(execution))
         key = self._execution_key(tenant, execution, job)
-        return None if key is None else self.read("executions", key, ExecutionRow)
+        if key is None:
+            return None
+        # A range of skipped instants goes by its first one.
+        return self.read("executions", key, ExecutionRow) or self.read("executions", key + b"s", ExecutionRow)
 
     def dead(self, tenant: str, start: bytes = b"") -> Iterator[tuple[bytes, int, str, DeadRow]]:
         """(key, given up at, execution id, row) of dead executions, the earliest first. Reads committed rows only."""
@@ -226,7 +235,8 @@ class PartitionView:
         if suffix.startswith("r"):
             at = self.read("requests", self.prefix + f"{tenant}\0{execution}".encode(), int)
             return None if at is None else keys.execution_row(job, at, suffix.encode())
-        is_instant = suffix.isascii() and suffix.isdigit() and len(suffix) < 19
+        # Written in one way only: of two spellings the owner would know one.
+        is_instant = suffix.isascii() and suffix.isdigit() and len(suffix) < 19 and str(int(suffix)) == suffix
         return keys.execution_row(job, int(suffix)) if is_instant else None
 
     def touch(self, hot: HotExecution) -> Attempt:

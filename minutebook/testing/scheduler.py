@@ -8,16 +8,28 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import msgspec
+from msgspec import UNSET
 
+from minutebook.client.models import RetryRequest
 from minutebook.client.times import datetime_of, instant_of
 from minutebook.clock import ManualClock
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, Command, DeclareQueue, RunJobNow, SubmitJob
+from minutebook.domain.commands import (
+    CancelExecution,
+    CancelJob,
+    Command,
+    DeclareQueue,
+    RedriveExecution,
+    RunJobNow,
+    SubmitJob,
+)
+from minutebook.domain.policy import DEFAULT, PRIORITY, Policy
 from minutebook.domain.records import Inbox, Report
 from minutebook.errors import MinutebookError
+from minutebook.ids import job_of
 from minutebook.testing.partition import SESSION, Partition
 from minutebook.worker.app import App, Task
 from minutebook.worker.duration import Duration, duration_ms
@@ -59,6 +71,15 @@ class Attempt(msgspec.Struct, frozen=True):
     ended_at: datetime | None
     error_type: str
     message: str
+
+
+class _About(TypedDict):
+    """What every command on a job has."""
+
+    tenant: str
+    job_id: str
+    command_id: str
+    issued_at: int
 
 
 class InMemoryScheduler:
@@ -113,10 +134,15 @@ class InMemoryScheduler:
         cron: str | None = None,
         zone: str = "UTC",
         timeout: Duration = "5m",
+        retry: RetryRequest | None = None,
+        max_losses: int = DEFAULT.max_losses,
+        deadline: Duration | None = None,
+        start_deadline: Duration | None = None,
+        priority: int = PRIORITY,
     ) -> str:
         """Create a job and answer its id. `payload` is anything that JSON can say; without an instant it is due now.
 
-        Raises RefusedError where the real scheduler refuses.
+        The other fields are those of the create body. Raises RefusedError where the real scheduler refuses.
         """
         known = task if isinstance(task, Task) else self._app.tasks.get(task)
         command_id = self._command_id()
@@ -135,17 +161,31 @@ class InMemoryScheduler:
                 cron=cron,
                 zone=zone,
                 timeout_ms=duration_ms(timeout),
+                priority=priority,
+                policy=_policy(retry, max_losses, deadline, start_deadline),
             )
         )
         return job_id
 
     def cancel(self, job_id: str) -> None:
         """Cancel a job. Raises RefusedError for one that is not there or closed."""
-        self._ask(CancelJob, job_id)
+        self._decide(CancelJob(**self._about(job_id)))
 
     def run_now(self, job_id: str) -> None:
         """One execution at once, beside the schedule. Raises RefusedError for a job that is not there or closed."""
-        self._ask(RunJobNow, job_id)
+        self._decide(RunJobNow(**self._about(job_id)))
+
+    def cancel_execution(self, execution_id: str) -> None:
+        """Cancel one execution; its job goes on. Raises RefusedError for one that is not open."""
+        self._decide(CancelExecution(**self._about(job_of(execution_id)), execution=execution_id))
+
+    def redrive(self, execution_id: str, payload: Any = UNSET) -> None:
+        """Run a dead execution again, with another payload where one is given. Raises RefusedError for others."""
+        edited = None if payload is UNSET else _json(payload)
+        command = RedriveExecution(
+            **self._about(job_of(execution_id)), execution=execution_id, payload=edited
+        )
+        self._decide(command)
 
     # -- time
 
@@ -201,9 +241,9 @@ class InMemoryScheduler:
     def _command_id(self) -> str:
         return f"test-{next(self._ids)}"
 
-    def _ask(self, kind: type[CancelJob | RunJobNow], job_id: str) -> None:
+    def _about(self, job_id: str) -> _About:
         now, command_id = self._clock.now(), self._command_id()
-        self._decide(kind(tenant=self._tenant, job_id=job_id, command_id=command_id, issued_at=now))
+        return {"tenant": self._tenant, "job_id": job_id, "command_id": command_id, "issued_at": now}
 
     def _decide(self, command: Command) -> None:
         for event in self._partition.command(command):
@@ -268,6 +308,23 @@ def _report(ends: Sequence[Ended], noted: Sequence[Noted]) -> Report:
         snoozed=[snoozed_of(end) for end in ends if isinstance(end.outcome, Snoozing)],
         cancelled=[cancelled_of(end) for end in ends if isinstance(end.outcome, Cancelling)],
         progress=[progress_of(item) for item in noted],
+    )
+
+
+def _policy(
+    retry: RetryRequest | None, max_losses: int, deadline: Duration | None, start_deadline: Duration | None
+) -> Policy:
+    retry = retry or RetryRequest()
+    return Policy(
+        max_attempts=retry.max_attempts,
+        first_ms=duration_ms(retry.first),
+        max_ms=duration_ms(retry.max),
+        factor=retry.factor,
+        jitter=retry.jitter,
+        non_retryable=retry.non_retryable,
+        max_losses=max_losses,
+        deadline_ms=None if deadline is None else duration_ms(deadline),
+        start_deadline_ms=None if start_deadline is None else duration_ms(start_deadline),
     )
 
 

@@ -53,7 +53,7 @@ class MemoryInstallation:
         self.is_broken = False
         self.logs: list[list[RawRecord]] = [[] for _ in range(PARTITIONS)]
         self._heads = [bytes(32)] * PARTITIONS
-        self._books = [Book(MemoryRows(owner_book.FAMILIES)) for _ in range(PARTITIONS)]
+        self.books = [Book(MemoryRows(owner_book.FAMILIES)) for _ in range(PARTITIONS)]
         self._held: list[tuple[int, RawRecord]] = []
         self._commands = [0] * PARTITIONS
 
@@ -68,11 +68,12 @@ class MemoryInstallation:
         self.sent.append(command)
         offset = self._commands[partition]
         self._commands[partition] += 1
-        events = decide(self._books[partition], command, self.clock.now())
+        events = decide(self.books[partition], command, self.clock.now())
         self.append(partition, events, command_offset=offset)
         for event in events:
             if isinstance(event, facts.QueueDeclared):
-                copy = facts.QueueCopied(event.name, event.version, event.is_open, event.tenants)
+                fact = (event.name, event.version, event.is_open, event.tenants, event.is_paused)
+                copy = facts.QueueCopied(*fact)
                 for other in set(range(PARTITIONS)) - {partition}:
                     self.append(other, [copy])
         return offset
@@ -98,8 +99,8 @@ class MemoryInstallation:
         self._heads[partition] = next_head(self._heads[partition], record)
         log.append(record)
         for event, token in placed(frame):
-            fold(self._books[partition], event, token, frame.now)
-        self._books[partition].commit()
+            fold(self.books[partition], event, token, frame.now)
+        self.books[partition].commit()
         if self.is_held:
             self._held.append((partition, record))
         else:

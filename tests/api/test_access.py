@@ -21,26 +21,40 @@ from tests.api.conftest import Callers
 from tests.api.memory import KEYS, Installation
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
-READS = [("GET", "/v1/jobs/a"), ("GET", "/v1/jobs/a/executions"), ("GET", "/v1/commands/a")]
+READS = [
+    ("GET", "/v1/jobs/a"),
+    ("GET", "/v1/jobs/a/executions"),
+    ("GET", "/v1/executions/a:1"),
+    ("GET", "/v1/dead-letters"),
+    ("GET", "/v1/queues"),
+    ("GET", "/v1/queues/a"),
+    ("GET", "/v1/commands/a"),
+]
 WRITES = [
     ("POST", "/v1/jobs"),
     ("POST", "/v1/jobs/batch"),
     ("DELETE", "/v1/jobs/a"),
     ("POST", "/v1/jobs/a/run-now"),
+    ("POST", "/v1/executions/a:1/cancel"),
 ]
-DECLARES = [("POST", "/v1/queues")]
+OPERATES = [
+    ("POST", "/v1/executions/a:1/redrive"),
+    ("POST", "/v1/queues"),
+    ("POST", "/v1/queues/a/pause"),
+    ("POST", "/v1/queues/a/resume"),
+]
 MAY = {
     "viewer": READS,
     "worker": READS,
     "submitter": READS + WRITES,
-    "operator": READS + WRITES + DECLARES,
-    "admin": READS + WRITES + DECLARES,
+    "operator": READS + WRITES + OPERATES,
+    "admin": READS + WRITES + OPERATES,
 }
 
 
 @pytest.mark.parametrize("role", MAY)
 async def test_role_reaches_its_routes_alone(role: str, callers: Callers) -> None:
-    for method, path in READS + WRITES + DECLARES:
+    for method, path in READS + WRITES + OPERATES:
         answer = await callers[role].request(method, path)
         assert (answer.status_code == 403) == ((method, path) not in MAY[role]), (method, path, answer.text)
 
@@ -51,7 +65,7 @@ async def test_role_reaches_its_routes_alone(role: str, callers: Callers) -> Non
 @pytest.mark.row("A1", "A2")
 async def test_request_without_known_key_is_refused(header: str | None, callers: Callers) -> None:
     headers = {} if header is None else {"authorization": header}
-    for method, path in READS + WRITES + DECLARES:
+    for method, path in READS + WRITES + OPERATES:
         answer = await callers["nobody"].request(method, path, headers=headers)
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
 
@@ -59,7 +73,7 @@ async def test_request_without_known_key_is_refused(header: str | None, callers:
 def test_every_route_declares_its_scope(world: Installation) -> None:
     routes = [route for route in create_app(world.services).routes if isinstance(route, APIRoute)]
     assert {route.path for route in routes if scope_of(route) is None} == PUBLIC
-    assert len(READS + WRITES + DECLARES) == len([route for route in routes if route.path not in PUBLIC])
+    assert len(READS + WRITES + OPERATES) == len([route for route in routes if route.path not in PUBLIC])
 
 
 def test_route_without_scope_stops_the_start(world: Installation, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,10 @@ import pytest
 from pydantic import SecretStr
 
 from api import decisions
-from minutebook.cli import job, main, queue
+from minutebook.cli import dead_letter, execution, job, main, queue
 from minutebook.client import ClientSettings, SyncClient
-from tests.api.memory import Installation
+from tests.api.memory import NOW, Installation
+from tests.api.runs import come, fail, succeed
 
 Run = Callable[..., int]
 RUN_AT = "2030-01-01T00:00:00Z"
@@ -28,7 +29,7 @@ def key() -> str:
 @pytest.fixture
 def run(world: Installation, key: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = ClientSettings(url="http://api", api_key=SecretStr(key), retries_max=0)
-    for module in (job, queue):
+    for module in (job, queue, execution, dead_letter):
         client = partial(SyncClient, settings, transport=httpx.ASGITransport(app=world.app))
         monkeypatch.setattr(module, "SyncClient", client)
 
@@ -84,6 +85,7 @@ def test_queue_is_created_for_named_tenants(run: Run, capsys: pytest.CaptureFixt
         "version": 1,
         "tenants": ["acme"],
         "open": False,
+        "paused": False,
     }
     assert run("job", "submit", "t", "--queue", "mail") == 0
 
@@ -94,9 +96,85 @@ def test_open_queue_is_created(run: Run, capsys: pytest.CaptureFixture[str], wor
     assert world.due_topics.made == ["mail"]
 
 
+def test_policy_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = (
+        "--retry-max-attempts 2 --retry-first 5s --retry-max 1m --max-losses 3 --deadline 1h --start-deadline 10m"
+        " --stuck-after 2m --on-stuck stop --priority 9"
+    )
+    assert run("job", "submit", "t", "--run-at", RUN_AT, *policy.split(), "-o", "json") == 0
+    job = json.loads(capsys.readouterr().out)
+    assert (job["retry"]["max_attempts"], job["retry"]["first"], job["retry"]["max"]) == (2, "PT5S", "PT1M")
+    assert (job["max_losses"], job["deadline"], job["start_deadline"]) == (3, "PT1H", "PT10M")
+    assert (job["stuck_after"], job["on_stuck"], job["priority"]) == ("PT2M", "stop", 9)
+
+
+def test_dead_execution_is_found_shown_and_redriven(
+    run: Run, world: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("job", "submit", "t", "--id", "a")
+    come(world)
+    fail(world, f"a:{NOW}", "LookupError")
+    capsys.readouterr()
+    assert run("dead-letter", "list", "--task", "t", "--cause", "permanent", "-o", "jsonl") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    name = json.loads(line)["execution_id"]
+    assert run("dead-letter", "list", "--error-type", "Other", "-o", "jsonl") == 0
+    assert capsys.readouterr().out == ""
+    assert run("execution", "show", name) == 0
+    assert "LookupError: why" in capsys.readouterr().out
+    assert run("execution", "redrive", name, "--payload", '{"n": 2}', "--yes", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["generation"] == 1
+    assert run("execution", "redrive", name, "--yes") == 4
+
+
+def test_execution_is_cancelled(run: Run, world: Installation, capsys: pytest.CaptureFixture[str]) -> None:
+    run("job", "submit", "t", "--id", "a")
+    come(world, is_granted=False)
+    capsys.readouterr()
+    assert run("execution", "show", f"a:{NOW}") == 0
+    assert "queued (worker)" in capsys.readouterr().out
+    assert run("execution", "cancel", f"a:{NOW}", "--reason", "by hand", "--yes", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["outcome"] == "cancelled"
+    assert run("execution", "cancel", f"a:{NOW}", "--yes") == 4
+
+
+@pytest.mark.parametrize(("is_success", "code"), [(True, 0), (False, 1), (None, 5)])
+def test_waiting_ends_with_the_outcome(
+    is_success: bool | None, code: int, run: Run, world: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("job", "submit", "t", "--id", "a")
+    come(world)
+    if is_success is not None:
+        (succeed if is_success else fail)(world, f"a:{NOW}")
+    capsys.readouterr()
+    assert run("execution", "show", f"a:{NOW}", "--wait", "1s", "-o", "json") == code
+    assert json.loads(capsys.readouterr().out)["outcome"] == {0: "succeeded", 1: "dead", 5: None}[code]
+
+
+def test_queue_is_paused_and_resumed(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("queue", "pause", "default", "--reason", "night", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["paused"] is True
+    assert run("queue", "list") == 0
+    assert "yes" in capsys.readouterr().out
+    assert run("queue", "resume", "default", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["paused"] is False
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
+        (("execution", "show", "a:1"), 3),
+        (("execution", "cancel", "a:1", "--yes"), 3),
+        (("execution", "redrive", "a:1", "--yes"), 3),
+        (("execution", "cancel", "a:1"), 2),
+        (("execution", "redrive", "a:1"), 2),
+        (("execution", "redrive", "a:1", "--yes", "--payload", "{"), 2),
+        (("execution", "show", "a:1", "--wait", "soon"), 2),
+        (("dead-letter", "list", "--cause", "bored"), 2),
+        (("queue", "pause", "nothing"), 3),
+        (("job", "submit", "t", "--priority", "10"), 4),
+        (("job", "submit", "t", "--deadline", "soon"), 2),
+        (("job", "submit", "t", "--on-stuck", "stop"), 4),
         (("job", "show", "nothing"), 3),
         (("job", "history", "nothing"), 3),
         (("job", "cancel", "nothing", "--yes"), 3),

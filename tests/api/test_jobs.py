@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from minutebook.domain import events as facts
+from minutebook.domain.commands import SubmitJob
 from minutebook.ids import job_id_from_key
 from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation
@@ -76,6 +77,53 @@ async def test_cron_job_shows_its_schedule(api: httpx.AsyncClient) -> None:
     job = (await create(api, {"task": "t", "cron": "0 7 * * *", "zone": "Europe/Berlin"})).json()
     assert (job["cron"], job["zone"], job["run_at"]) == ("0 7 * * *", "Europe/Berlin", None)
     assert job["next_at"] == "2026-01-01T06:00:00.000Z"
+
+
+async def test_job_shows_its_policy_with_the_defaults(api: httpx.AsyncClient) -> None:
+    plain = (await create(api, {"task": "t", "run_at": RUN_AT})).json()
+    policy = {
+        "retry": {
+            "max_attempts": 5,
+            "first": "PT1S",
+            "max": "PT1H",
+            "factor": 2.0,
+            "jitter": 0.25,
+            "non_retryable": [],
+        },
+        "max_losses": 10,
+        "deadline": None,
+        "start_deadline": None,
+        "stuck_after": None,
+        "on_stuck": "report",
+        "priority": 5,
+    }
+    assert {name: plain[name] for name in policy} == policy
+    given = {
+        "retry": {
+            "max_attempts": 2,
+            "first": "PT2S",
+            "max": "P1D",
+            "factor": 1.5,
+            "jitter": 0.0,
+            "non_retryable": ["ValueError"],
+        },
+        "max_losses": 3,
+        "deadline": "PT1H30M",
+        "start_deadline": "PT30S",
+        "stuck_after": "PT10M",
+        "on_stuck": "stop",
+        "priority": 9,
+    }
+    job = (await create(api, {"task": "t", "run_at": RUN_AT, **given})).json()
+    assert {name: job[name] for name in given} == given
+    partly = (await create(api, {"task": "t", "run_at": RUN_AT, "retry": {"max_attempts": 1}})).json()
+    assert partly["retry"] == policy["retry"] | {"max_attempts": 1}  # type: ignore[operator]  # both are objects
+
+
+async def test_policy_left_out_is_no_policy_in_the_log(api: httpx.AsyncClient, world: Installation) -> None:
+    await create(api, {"task": "t", "priority": 7})
+    await create(api, {"task": "t", "retry": {"max_attempts": 5}, "max_losses": 10})
+    assert [command.policy for command in world.log.sent if isinstance(command, SubmitJob)] == [None, None]
 
 
 async def test_repeated_key_and_body_give_first_answer(api: httpx.AsyncClient, world: Installation) -> None:
@@ -279,7 +327,10 @@ async def test_history_item_tells_all_about_an_attempt(api: httpx.AsyncClient, w
             "queued_at": now,
             "started_at": now,
             "ended_at": now,
+            "waiting_for": None,
             "worker": "worker-1",
+            "progress": None,
+            "result": None,
             "error": None,
         }
     ]
@@ -314,7 +365,7 @@ async def test_queue_is_known_everywhere_before_the_answer(callers: Callers, wor
     answer = await operator.post("/v1/queues", json={"name": "mail", "tenants": ["acme"]})
     assert (answer.status_code, answer.json()) == (
         201,
-        {"name": "mail", "version": 1, "tenants": ["acme"], "open": False},
+        {"name": "mail", "version": 1, "tenants": ["acme"], "open": False, "paused": False},
     )
     again = await operator.post("/v1/queues", json={"name": "mail", "tenants": ["acme"]})
     assert (again.status_code, again.json()["version"]) == (200, 1)
@@ -346,7 +397,7 @@ async def test_open_queue_is_declared_once_its_due_topic_is_there(
     answer = await operator.post("/v1/queues", json=queue)
     assert (answer.status_code, answer.json()) == (
         201,
-        {"name": "mail", "version": 1, "tenants": [], "open": True},
+        {"name": "mail", "version": 1, "tenants": [], "open": True, "paused": False},
     )
     assert world.due_topics.made == ["mail"]
     assert (await operator.post("/v1/queues", json={"name": "mail"})).json()["open"] is False

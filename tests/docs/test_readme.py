@@ -16,6 +16,7 @@ from api.submission import read_submission
 from minutebook import App, Context
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
+from minutebook.client.models import ReasonRequest, RedriveRequest
 from minutebook.domain.commands import SubmitJob
 from minutebook.wire import codec
 from minutebook.worker.context import Phase
@@ -26,6 +27,15 @@ from tests.docs.test_pages import run
 README = ROOT / "README.md"
 SUBMIT = ROOT / "docs" / "how-to" / "submit-jobs.md"
 ROUTES = json.loads((ROOT / "docs" / "reference" / "openapi.json").read_text())["paths"]
+PATH_PARTS = (
+    (r"/nightly:\d+\b", "/{execution_id}"),
+    (r"/nightly\b", "/{job_id}"),
+    (r"/queues/mail\b", "/queues/{name}"),
+)
+ACTIONS: dict[str, type[msgspec.Struct]] = {
+    "/v1/executions/{execution_id}/redrive": RedriveRequest,
+    "/v1/queues/{name}/pause": ReasonRequest,
+}
 VERBS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 MINUTEBOOK = [(block, line) for block, line in shell_lines() if line.startswith("minutebook ")]
 CURL = [(block, line) for block, line in shell_lines() if line.startswith("curl ")]
@@ -110,11 +120,15 @@ def test_modules_that_are_started_are_there() -> None:
 def test_request_has_a_route_and_a_body_that_is_taken(block: Block, line: str) -> None:
     words = shlex.split(line)
     url = next(word for word in words if word.startswith("$API"))
-    path = re.sub(r"/nightly\b", "/{job_id}", url.removeprefix("$API").partition("?")[0])
+    path = url.removeprefix("$API").partition("?")[0]
+    for shown, named in PATH_PARTS:
+        path = re.sub(shown, named, path)
     body = words[words.index("--data") + 1] if "--data" in words else None
     method = words[words.index("-X") + 1] if "-X" in words else "GET" if body is None else "POST"
     assert method.lower() in ROUTES[path]
-    if body is not None:
+    if path in ACTIONS and body is not None:
+        msgspec.json.decode(body, type=ACTIONS[path])
+    elif body is not None:
         jobs = json.loads(body)
         for job in jobs.get("jobs", [jobs]):
             read_submission(json.dumps(job).encode(), 1_781_000_000_000, lambda queue: queue == "default")

@@ -23,7 +23,17 @@ from minutebook.client import (
     SyncClient,
     UnavailableError,
 )
-from minutebook.client.models import Counts, Execution, ExecutionPage, Problem
+from minutebook.client.models import (
+    Counts,
+    DeadLetterPage,
+    Execution,
+    ExecutionPage,
+    Outcome,
+    Problem,
+    Queue,
+    QueuePage,
+    WholeExecution,
+)
 
 Handler = Callable[[httpx.Request], httpx.Response]
 NOW = "2030-01-01T00:00:00.000Z"
@@ -172,10 +182,93 @@ async def test_history_reads_all_pages() -> None:
         assert [item.execution_id async for item in client.executions("a")] == ["a:0", "a:1", "a:2"]
 
 
+async def test_wait_goes_on_in_pieces_until_the_outcome() -> None:
+    asked: list[str] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.params.get("wait", ""))
+        return answer(200, whole("succeeded" if len(asked) == 3 else None))
+
+    async with client_of(handle) as client:
+        assert (await client.execution("a:1", wait=100)).outcome == "succeeded"
+        assert asked == ["30", "30", "30"]
+        asked.clear()
+        assert (await client.execution("a:1", wait=40)).outcome is None
+        assert asked == ["30", "10"]
+        asked.clear()
+        assert (await client.execution("a:1")).outcome is None
+        assert asked == [""]
+
+
+def whole(outcome: Outcome | None) -> WholeExecution:
+    attempt = Execution(execution_id="a:1", attempt=1, status="queued", scheduled_at=NOW, due_at=NOW)
+    return WholeExecution(
+        execution_id="a:1",
+        job_id="a",
+        status="queued",
+        outcome=outcome,
+        generation=0,
+        scheduled_at=NOW,
+        attempts=[attempt],
+    )
+
+
+async def test_actions_send_what_is_given_and_a_key() -> None:
+    seen: list[httpx.Request] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return answer(200, Queue("q", 1, []) if "queues" in request.url.path else whole(None))
+
+    async with client_of(handle) as client:
+        await client.redrive("a:1", payload=Raw(b'{"n":  2}'), reason="typo", key="k")
+        await client.redrive("a:1")
+        await client.cancel_execution("a:1", reason="by hand")
+        await client.pause_queue("q", reason="night")
+        await client.resume_queue("q")
+    assert [(request.url.path, request.content) for request in seen] == [
+        ("/v1/executions/a:1/redrive", b'{"payload":{"n":  2},"reason":"typo"}'),
+        ("/v1/executions/a:1/redrive", b"{}"),
+        ("/v1/executions/a:1/cancel", b'{"reason":"by hand"}'),
+        ("/v1/queues/q/pause", b'{"reason":"night"}'),
+        ("/v1/queues/q/resume", b"{}"),
+    ]
+    keys = [request.headers["idempotency-key"] for request in seen[:3]]
+    assert (keys[0], len(set(keys))) == ("k", 3)
+
+
+async def test_dead_letters_keep_their_filter_over_pages() -> None:
+    asked: list[dict[str, str]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(dict(request.url.params))
+        return answer(200, DeadLetterPage([], None if "cursor" in request.url.params else "next"))
+
+    async with client_of(handle) as client:
+        assert [item async for item in client.dead_letters(task="t", cause="losses")] == []
+    wanted = {"task": "t", "cause": "losses", "limit": "1000"}
+    assert asked == [wanted, wanted | {"cursor": "next"}]
+
+
+async def test_missing_result_is_none() -> None:
+    async with client_of(lambda request: answer(200, whole(None))) as client:
+        (attempt,) = (await client.execution("a:1")).attempts
+    assert attempt.result is None
+
+
 def test_sync_client_does_the_same() -> None:
     def handle(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/queues":
+            return answer(200, QueuePage([Queue("q", 1, [], paused=True)], None))
+        if request.url.path == "/v1/dead-letters":
+            return answer(200, DeadLetterPage([], None))
+        if "/v1/executions/" in request.url.path:
+            return answer(200, whole("dead"))
         return page(request) if request.url.path.endswith("executions") else answer(200, JOB)
 
     with SyncClient(settings(), transport=httpx.MockTransport(handle)) as client:
         assert client.get("a").id == "a"
         assert [item.execution_id for item in client.executions("a")] == ["a:0", "a:1", "a:2"]
+        assert [item.paused for item in client.queues()] == [True]
+        assert list(client.dead_letters(queue="q")) == []
+        assert client.execution("a:1", wait=1) == client.redrive("a:1") == client.cancel_execution("a:1")

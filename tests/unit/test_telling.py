@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from minutebook.domain.policy import PRIORITY
 from minutebook.domain.offers import RETURN_PAUSE_MS, RETURNS_FREE
+from minutebook.domain.policy import PRIORITY
 from streams.telling import LOOK_EVERY_MS, TELL_EVERY_MS
 from tests.simulation.desk import Desk, Hand, results
 

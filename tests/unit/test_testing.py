@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
 from minutebook import App, Cancel, Context, Fail, Retry, Snooze
+from minutebook.client import RetryRequest
 from minutebook.testing import InMemoryScheduler, RefusedError, TaskEnv
 
 START = datetime(2030, 3, 30, 12, tzinfo=UTC)
@@ -156,6 +158,82 @@ async def test_cancel_and_run_now(app: App) -> None:
         with pytest.raises(RefusedError) as refused:
             scheduler.run_now(job)
         assert refused.value.reason == "job_closed"
+
+
+async def test_a_job_has_its_own_retries(app: App) -> None:
+    @app.task("bad")
+    async def bad(payload: str) -> None:
+        raise LookupError(payload) if payload == "gone" else TimeoutError(payload)
+
+    async with InMemoryScheduler(app) as scheduler:
+        rules = RetryRequest(max_attempts=3, first="PT10S", factor=3, jitter=0, non_retryable=["LookupError"])
+        slow, gone = (scheduler.submit(bad, text, retry=rules) for text in ("slow", "gone"))
+        await scheduler.advance("1h")
+        due = [one.due_at - datetime(2030, 1, 1, tzinfo=UTC) for one in scheduler.history(slow)]
+        assert due == [timedelta(0), timedelta(seconds=10), timedelta(seconds=40)]
+        assert len(scheduler.history(gone)) == 1
+        assert scheduler.status(slow) == scheduler.status(gone) == "dead"
+
+
+async def test_losses_and_deadlines_have_the_bounds_of_the_job(app: App) -> None:
+    @app.task("t")
+    async def task(payload: str) -> None:
+        return None
+
+    async with InMemoryScheduler(app) as scheduler:
+        lost = scheduler.submit(task, "lost", max_losses=1)
+        scheduler.crash_after_next()
+        await scheduler.advance()
+        assert scheduler.status(lost) == "dead"
+        late = scheduler.submit("unknown", start_deadline="10m")
+        await scheduler.advance("11m")
+        assert [one.status for one in scheduler.history(late)] == ["skipped"]
+        with pytest.raises(RefusedError) as refused:
+            scheduler.submit(task, "x", priority=10)
+        assert refused.value.field == "priority"
+
+
+async def test_a_dead_execution_is_redriven_with_an_edited_payload(app: App) -> None:
+    seen: list[Any] = []
+
+    @app.task("order")
+    async def order(payload: Any) -> Fail | None:
+        seen.append(payload)
+        return Fail("no such order") if payload == {"number": 7} else None
+
+    async with InMemoryScheduler(app) as scheduler:
+        job = scheduler.submit(order, {"number": 7})
+        await scheduler.advance()
+        (given_up,) = scheduler.history(job)
+        scheduler.redrive(given_up.execution_id)
+        await scheduler.advance()
+        assert scheduler.status(job) == "dead"
+        scheduler.redrive(given_up.execution_id, {"number": 8})
+        await scheduler.advance()
+        assert seen == [{"number": 7}, {"number": 7}, {"number": 8}]
+        assert [one.status for one in scheduler.history(job)] == ["failed", "failed", "succeeded"]
+        assert scheduler.status(job) == "completed"
+        with pytest.raises(RefusedError) as refused:
+            scheduler.redrive(given_up.execution_id)
+        assert refused.value.reason == "not_dead"
+
+
+async def test_one_execution_is_cancelled_and_its_job_goes_on(app: App) -> None:
+    @app.task("bad")
+    async def bad(payload: object) -> None:
+        raise LookupError("gone")
+
+    async with InMemoryScheduler(app) as scheduler:
+        job = scheduler.submit(bad, cron="0 0 * * *")
+        await scheduler.advance(days=1)
+        waiting = scheduler.history(job)[-1]
+        assert waiting.status == "scheduled"
+        scheduler.cancel_execution(waiting.execution_id)
+        assert scheduler.history(job)[-1].status == "cancelled"
+        assert scheduler.status(job) == "active"
+        with pytest.raises(RefusedError) as refused:
+            scheduler.cancel_execution(waiting.execution_id)
+        assert refused.value.reason == "not_open"
 
 
 async def test_a_task_that_nobody_knows_stays_queued(app: App) -> None:

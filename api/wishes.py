@@ -1,0 +1,44 @@
+"""Bodies of actions: why something is done, and for a redrive with which payload. No body at all says neither."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from starlette.requests import Request
+
+from api.bodies import check_distinct, read_body, read_object
+from api.fields import Fields
+from api.problems import Refused
+from minutebook.domain.commands import REASON_CHARS_MAX
+
+_REASON: Final = ("reason",)
+_REDRIVE: Final = ("payload", "reason")
+
+
+class Wish(NamedTuple):
+    """What a caller says of an action. `payload` None = left out."""
+
+    reason: str = ""
+    payload: bytes | None = None
+
+
+async def read_wish(request: Request, timeout_s: float, *, takes_payload: bool = False) -> Wish:
+    """The wish in a body. Raises Refused naming every field at fault."""
+    if not _has_body(request):
+        return Wish()
+    data = await read_body(request, timeout_s)
+    members = read_object(data)
+    fields = Fields(members)
+    fields.refuse_unknown(_REDRIVE if takes_payload else _REASON)
+    reason = fields.text("reason") or ""
+    if len(reason) > REASON_CHARS_MAX:
+        fields.fault("reason", f"ends at {REASON_CHARS_MAX} characters")
+    payload = fields.payload() if takes_payload and "payload" in members else None
+    if fields.errors:
+        raise Refused("invalid", errors=fields.errors)
+    check_distinct(data, fields.names)
+    return Wish(reason, payload)
+
+
+def _has_body(request: Request) -> bool:
+    return "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
