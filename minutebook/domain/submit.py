@@ -6,6 +6,8 @@ import hashlib
 from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys, policy
@@ -121,10 +123,14 @@ def _check_body(book: Book, command: SubmitJob) -> None:
 
 
 def check_payload(payload: bytes) -> None:
-    """Raises Refusal for one that is too large."""
+    """Raises Refusal for one that is too large, or no JSON: it is shown inside of JSON, byte for byte."""
     if len(payload) > PAYLOAD_BYTES_MAX:
         remedy = f"at most {PAYLOAD_BYTES_MAX} bytes; store it elsewhere and send a reference"
         raise Refusal("invalid", "payload", remedy)
+    try:
+        msgspec.json.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refusal("invalid", "payload", "one JSON text in UTF-8; null where there is nothing") from error
 
 
 def _first_instant(command: SubmitJob, stamp: int) -> int:
