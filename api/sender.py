@@ -24,7 +24,7 @@ from minutebook.wire.codec import BATCH_BYTES_MAX, BATCH_MAX, CommandBatch, enco
 
 _WAITING_MAX: Final = 20_000
 _PACKED_BYTES_MAX: Final = BATCH_BYTES_MAX - (64 << 10)
-_OVERHEAD_BYTES: Final = 1_024
+_OVERHEAD_BYTES: Final = 1_280
 _CHAR_BYTES_MAX: Final = 4
 
 _log = structlog.get_logger()
@@ -87,7 +87,7 @@ class KafkaCommandLog:
         sent: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         last = len(commands) - 1
         lane.extend(
-            _Waiting(keyed, _size(keyed.command), number == last, sent)
+            _Waiting(keyed, size_of(keyed.command), number == last, sent)
             for number, keyed in enumerate(commands)
         )
         if partition not in self._sending:
@@ -164,7 +164,7 @@ def _settle(packed: list[_Waiting], outcome: int | Refused) -> None:
             item.sent.set_result(outcome)
 
 
-def _size(command: Command) -> int:
+def size_of(command: Command) -> int:
     """Bytes that `command` takes in a record, at most."""
     match command:
         case SubmitJob(policy=None):

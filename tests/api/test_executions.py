@@ -152,12 +152,25 @@ async def test_unknown_execution_is_not_found(
     assert len({answer.text.replace(answer.json()["trace_id"], "") for answer in answers}) == 1
 
 
+async def waiting(api: httpx.AsyncClient, world: Installation, name: str) -> asyncio.Task[httpx.Response]:
+    """A reader that waits for an outcome, once it does."""
+    reading = asyncio.create_task(api.get(f"/v1/executions/{name}?wait=30"))
+    while not world.services.view._waiting and not reading.done():
+        await asyncio.sleep(0)
+    return reading
+
+
+async def many_turns() -> None:
+    """Everything that can go on has gone on."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
 async def test_reader_waits_for_the_outcome(api: httpx.AsyncClient, world: Installation) -> None:
     await create(api, {"id": "a", "task": "t"})
-    reading = asyncio.create_task(api.get(f"/v1/executions/{NAME}?wait=30"))
-    while not world.services.view._waiting:
-        await asyncio.sleep(0)
+    reading = await waiting(api, world, NAME)
     come(world)
+    await many_turns()
     assert not reading.done()
     succeed(world, NAME)
     assert (await reading).json()["outcome"] == "succeeded"
@@ -168,10 +181,10 @@ async def test_reader_of_an_instant_that_goes_away_is_told(
 ) -> None:
     await create(api, {"id": "a", "task": "t", "run_at": RUN_AT})
     (item,) = (await api.get("/v1/jobs/a/executions")).json()["items"]
-    reading = asyncio.create_task(api.get(f"/v1/executions/{item['execution_id']}?wait=30"))
-    while not world.services.view._waiting:
-        await asyncio.sleep(0)
+    reading = await waiting(api, world, item["execution_id"])
     await api.delete("/v1/jobs/a")
+    await many_turns()
+    assert reading.done()
     assert (await reading).status_code == 404
 
 

@@ -74,8 +74,9 @@ async def test_pause_waits_for_the_last_partition(
 
     monkeypatch.setattr(world.log, "append", append_late)
     pausing = asyncio.create_task(operator.post("/v1/queues/default/pause"))
-    while len(late) < PARTITIONS - 1 or not world.services.view._waiting:
+    while not world.services.view._waiting and not pausing.done():
         await asyncio.sleep(0)
+    assert len(late) == PARTITIONS - 1
     for partition, events in late:
         assert not pausing.done()
         append(partition, events)
