@@ -25,6 +25,7 @@ from minutebook.domain.view_rows import Attempt, DeadRow, ExecutionRow, JobRow, 
 from minutebook.ids import execution_id, job_of
 
 _DEFAULT_RETRY: Final = RetryPolicy()
+_NO_RESULT: Final = Raw(b"null")
 
 
 class Around(NamedTuple):
@@ -161,10 +162,10 @@ def _progress(attempt: Attempt) -> ProgressBody | None:
     return ProgressBody(headway.fraction, headway.text, format_instant(headway.at))
 
 
-def _result(data: bytes) -> Raw | None:
+def _result(data: bytes) -> Raw:
     """A result as the worker sent it; as a text where that was no JSON, for no owner has looked into it."""
     if not data:
-        return None
+        return _NO_RESULT
     try:
         msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -92,6 +92,7 @@ def _write(found: WholeExecution, output: Format) -> None:
         "outcome": found.outcome or "none yet",
         "scheduled": found.scheduled_at,
         "redriven": found.generation,
+        "result": bytes(found.attempts[-1].result).decode(),
     }
     write_one(found, output, fields)
     if output is Format.TABLE:

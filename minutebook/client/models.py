@@ -145,6 +145,10 @@ class Progress(msgspec.Struct):
     at: InstantText
 
 
+def _no_result() -> Raw:
+    return Raw(b"null")
+
+
 class Execution(msgspec.Struct, kw_only=True):
     """One attempt of an execution; where `status` is skipped, one that expired, or a range of instants without a run."""
 
@@ -161,7 +165,9 @@ class Execution(msgspec.Struct, kw_only=True):
     )
     worker: str | None = None
     progress: Progress | None = None
-    result: Annotated[Raw | None, Meta(description="what the task returned, any JSON")] = None
+    result: Annotated[Raw, Meta(description="what the task returned, any JSON; null without one")] = (
+        msgspec.field(default_factory=_no_result)
+    )
     error: AttemptError | None = None
     reason: Annotated[str | UnsetType, Meta(description="of a skipped one")] = UNSET
     last_at: Annotated[InstantText | UnsetType, Meta(description="end of a skipped range")] = UNSET

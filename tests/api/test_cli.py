@@ -133,6 +133,8 @@ def test_execution_is_cancelled(run: Run, world: Installation, capsys: pytest.Ca
     capsys.readouterr()
     assert run("execution", "show", f"a:{NOW}") == 0
     assert "queued (worker)" in capsys.readouterr().out
+    assert run("execution", "show", f"a:{NOW}", "--wait", "0s") == 5
+    capsys.readouterr()
     assert run("execution", "cancel", f"a:{NOW}", "--reason", "by hand", "--yes", "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["outcome"] == "cancelled"
     assert run("execution", "cancel", f"a:{NOW}", "--yes") == 4
@@ -144,8 +146,10 @@ def test_waiting_ends_with_the_outcome(
 ) -> None:
     run("job", "submit", "t", "--id", "a")
     come(world)
-    if is_success is not None:
-        (succeed if is_success else fail)(world, f"a:{NOW}")
+    if is_success:
+        succeed(world, f"a:{NOW}", b'{"n": 1}')
+    elif is_success is False:
+        fail(world, f"a:{NOW}")
     capsys.readouterr()
     assert run("execution", "show", f"a:{NOW}", "--wait", "1s", "-o", "json") == code
     assert json.loads(capsys.readouterr().out)["outcome"] == {0: "succeeded", 1: "dead", 5: None}[code]

@@ -250,10 +250,14 @@ async def test_dead_letters_keep_their_filter_over_pages() -> None:
     assert asked == [wanted, wanted | {"cursor": "next"}]
 
 
-async def test_missing_result_is_none() -> None:
-    async with client_of(lambda request: answer(200, whole(None))) as client:
+@pytest.mark.parametrize("result", [b"null", b'{"sent" : 1.0}', b"[1]", b'"text"', b"0"])
+async def test_result_comes_byte_for_byte(result: bytes) -> None:
+    found = whole("succeeded")
+    found.attempts[0].result = Raw(result)
+    async with client_of(lambda request: answer(200, found)) as client:
         (attempt,) = (await client.execution("a:1")).attempts
-    assert attempt.result is None
+    assert bytes(attempt.result) == result
+    assert bytes(whole(None).attempts[0].result) == b"null"
 
 
 def test_sync_client_does_the_same() -> None:
