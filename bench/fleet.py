@@ -23,7 +23,6 @@ from typing import Final, NamedTuple
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from rich.console import Console
 
-from bench import consumption
 from bench.consumption import Consumption
 from bench.producer import in_batches, send, submissions
 from bench.results import Repetition, result, save, show
@@ -105,7 +104,7 @@ class Sessions:
 
     def __init__(self, kafka: KafkaSettings, options: Options, inbox_partitions: int) -> None:
         names = [f"fleet{number:04}.0" for number in range(options.sessions)]
-        self.voices = {(name, p): Voice(name, p) for p in range(options.partitions) for name in names}
+        self.voices = {(name, p): Voice(name, p) for name in names for p in range(options.partitions)}
         self.pulses = self.results = 0
         self._reports = kafka.topic(topics.REPORTS)
         self._producer = Producer(kafka.confluent() | {"linger.ms": 0, "acks": "all"})
@@ -223,7 +222,7 @@ async def _part(used: Consumption, sessions: Sessions, seconds: float) -> tuple[
 
 
 def _rounded(shares: dict[str, float]) -> dict[str, float]:
-    return {kind: round(share, 3) for kind, share in sorted(shares.items()) if kind != consumption.OTHERS}
+    return {kind: round(share, 3) for kind, share in sorted(shares.items())}
 
 
 def main() -> int:

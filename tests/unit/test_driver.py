@@ -1,4 +1,4 @@
-"""Coroutines begun outside of a task: those that need not wait, those that wait, are cancelled, or fail."""
+"""Coroutines begun outside of a task: those that need not wait, wait, are cancelled, or fail. And how fetches are paced."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 from typing import NoReturn
 
 import pytest
+from aiokafka.protocol.fetch import FetchRequest
 
-from streams.driver import Begun
+from streams.driver import FETCH_GAP_S, Begun, Paced
 
 
 async def test_one_that_need_not_wait_ends_at_once() -> None:
@@ -61,3 +62,30 @@ async def test_a_failure_is_raised_at_once_or_later() -> None:
     begun = Begun(broken(True))
     with pytest.raises(ValueError, match="broken"):
         await begun
+
+
+async def test_fetches_of_one_broker_are_passed_on_at_a_distance() -> None:
+    clock = asyncio.get_running_loop().time
+    fetch = FetchRequest(50, 1, 1 << 20, 0, [])
+
+    async def send(node_id: int, request: object, **more: object) -> float:
+        return clock()
+
+    paced = Paced(send)
+    began = clock()
+    for _ in range(4):
+        await paced(1, fetch)
+    assert clock() - began >= 3 * FETCH_GAP_S * 0.9, "timers may fire a moment early"
+
+
+async def test_requests_that_fetch_nothing_are_not_held_up() -> None:
+    clock = asyncio.get_running_loop().time
+
+    async def send(node_id: int, request: object, **more: object) -> float:
+        return clock()
+
+    paced = Paced(send)
+    began = clock()
+    for _ in range(10_000):
+        await paced(1, object())
+    assert clock() - began < 10_000 * FETCH_GAP_S / 4
