@@ -23,7 +23,6 @@ from typing import Final, NamedTuple
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from rich.console import Console
 
-from bench import consumption
 from bench.consumption import Consumption
 from bench.producer import in_batches, send, submissions
 from bench.results import Repetition, result, save, show
@@ -37,6 +36,7 @@ from minutebook.ids import worker_of
 from minutebook.log.admin import TopicSettings
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import codec, topics
+from streams.settings import StreamsSettings
 
 PULSE_S: Final = 3.0
 OFFER: Final = 4
@@ -45,6 +45,7 @@ RATE: Final = 200
 _WARM_S: Final = 15.0
 _LEAD_S: Final = 15.0
 _LATE_S: Final = 10.0
+_ASK_S: Final = 5.0
 
 
 class Options(NamedTuple):
@@ -105,7 +106,7 @@ class Sessions:
 
     def __init__(self, kafka: KafkaSettings, options: Options, inbox_partitions: int) -> None:
         names = [f"fleet{number:04}.0" for number in range(options.sessions)]
-        self.voices = {(name, p): Voice(name, p) for p in range(options.partitions) for name in names}
+        self.voices = {(name, p): Voice(name, p) for name in names for p in range(options.partitions)}
         self.pulses = self.results = 0
         self._reports = kafka.topic(topics.REPORTS)
         self._producer = Producer(kafka.confluent() | {"linger.ms": 0, "acks": "all"})
@@ -183,6 +184,7 @@ async def measured(cluster: Cluster, options: Options, say: Say) -> Repetition:
     async with speaking(cluster, options) as sessions:
         await asyncio.sleep(_WARM_S)
         idle, pulses, _ = await _part(used, sessions, options.seconds)
+        behind = await asyncio.to_thread(unread, cluster.kafka, options.partitions)
         say(f"idle: owner {idle['owner']:.1%} of a core, {pulses / options.seconds:,.0f} pulses a second")
         first = int((time() + _LEAD_S) * 1_000)
         due = [first + number * 1_000 // RATE for number in range(int(RATE * (options.seconds + 1)))]
@@ -199,6 +201,7 @@ async def measured(cluster: Cluster, options: Options, say: Say) -> Repetition:
         more={
             "idle_share_of_core": _rounded(idle),
             "idle_pulses_per_s": round(pulses / options.seconds, 1),
+            "idle_unread_s": round(behind * options.seconds / pulses, 1),
             "owner_us_per_idle_pulse": round(idle["owner"] * options.seconds / pulses * 1e6, 1),
             "results_share_of_core": _rounded(busy),
             "results_pulses_per_s": round(busy_pulses / options.seconds, 1),
@@ -208,6 +211,16 @@ async def measured(cluster: Cluster, options: Options, say: Say) -> Repetition:
             ),
         },
     )
+
+
+def unread(kafka: KafkaSettings, partitions: int) -> int:
+    """Reports that the owners' group has not read, by its last commit: that may be 3 s old."""
+    asking = Consumer(kafka.confluent() | {"group.id": StreamsSettings().group})
+    places = [TopicPartition(kafka.topic(topics.REPORTS), partition) for partition in range(partitions)]
+    read = {place.partition: max(0, place.offset) for place in asking.committed(places, timeout=_ASK_S)}
+    ends = {place.partition: asking.get_watermark_offsets(place, timeout=_ASK_S)[1] for place in places}
+    asking.close()
+    return sum(end - read[partition] for partition, end in ends.items())
 
 
 async def _part(used: Consumption, sessions: Sessions, seconds: float) -> tuple[dict[str, float], int, int]:
@@ -223,7 +236,7 @@ async def _part(used: Consumption, sessions: Sessions, seconds: float) -> tuple[
 
 
 def _rounded(shares: dict[str, float]) -> dict[str, float]:
-    return {kind: round(share, 3) for kind, share in sorted(shares.items()) if kind != consumption.OTHERS}
+    return {kind: round(share, 3) for kind, share in sorted(shares.items())}
 
 
 def main() -> int:
