@@ -50,6 +50,10 @@ def test_it_lowers_its_own_session_and_no_other(leads: bool) -> None:
 def test_a_process_of_no_session_is_no_fault() -> None:
     sessionless = _SAY.replace("before =", "pathlib.Path.read_text = lambda _: ''\nbefore =")
     said = subprocess.run(
-        [sys.executable, "-c", sessionless], start_new_session=True, capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", sessionless],
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+        timeout=30,
     )
     assert said.stdout.split() == [_ADDED, "none", "none"], said.stderr
