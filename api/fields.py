@@ -77,15 +77,8 @@ class Fields:
 
     def text(self, name: str) -> str | None:
         """A text."""
-        raw = self.members.get(name)
-        if raw is None:
-            return None
-        try:
-            value = read_value(raw, f"/{self._prefix}{name}")
-        except Refused as refused:
-            self.errors += refused.errors
-            return None
-        if not isinstance(value, str):
+        value = self.value(name)
+        if value is not None and not isinstance(value, str):
             self.fault(name, "must be a text; leave the field out for its default")
             return None
         return value
