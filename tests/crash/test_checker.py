@@ -55,7 +55,9 @@ def submitted() -> facts.JobSubmitted:
     fields: dict[str, Any] = dict.fromkeys(facts.JobSubmitted.__struct_fields__, "")
     numbers = ("issued_at", "accepted_at", "key_id", "timeout_ms", "priority")
     fields |= dict.fromkeys(numbers, 0) | dict.fromkeys(("fingerprint", "payload", "payload_sha256"), b"")
-    return facts.JobSubmitted(**(fields | {"tenant": "t", "job_id": "j", "command_id": "c", "next_at": DUE}))
+    return facts.JobSubmitted(
+        **(fields | {"tenant": "t", "job_id": "j", "command_id": "c", "next_at": DUE, "policy": None})
+    )
 
 
 class History:
