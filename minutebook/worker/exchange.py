@@ -199,7 +199,11 @@ def is_whole(record: Inbox) -> bool:
     if it is None:
         return True
     columns = (it.rows, it.tenant, it.executions, it.attempts, it.task, it.queue, it.scheduled_at, it.due_at)
-    return all(len(column) == len(it.payloads) for column in (*columns, it.timeout_ms))
+    sparse = (it.max_attempts, it.deadlines_at, it.details)
+    rows = len(it.payloads)
+    return all(len(column) == rows for column in (*columns, it.timeout_ms)) and all(
+        len(column) in (0, rows) for column in sparse
+    )
 
 
 def _stop(runs: list[Run], orders: Orders) -> None:

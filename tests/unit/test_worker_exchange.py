@@ -459,6 +459,14 @@ def test_broken_columns_are_seen() -> None:
     assert is_whole(Inbox("w.0", 0, 1, 0, []))
 
 
+@pytest.mark.parametrize("column", ["max_attempts", "deadlines_at", "details"])
+def test_a_column_that_may_be_empty_has_every_row_or_none(column: str) -> None:
+    granted = columns([Queued("j:1", "t", b"1", 1_000), Queued("j:2", "t", b"1", 1_000)], 0)
+    for rows, is_good in (([], True), ([1, 1], True), ([1], False)):
+        told = msgspec.structs.replace(granted, **{column: rows})
+        assert is_whole(Inbox("w.0", 0, 1, 0, [], told)) is is_good
+
+
 def test_broker_time_is_never_behind_the_broker() -> None:
     broker = BrokerTime()
     assert broker.local(STAMP) == math.inf
