@@ -85,11 +85,7 @@ class Granting:
             found[queue] += lanes.values()
         for queue in self._open_queues:
             found.pop(queue, None)
-        return {queue: sources for queue, sources in found.items() if not self._is_paused(queue)}
-
-    def _is_paused(self, queue: str) -> bool:
-        known = self._book.queue(queue)
-        return known is not None and known.is_paused
+        return {queue: sources for queue, sources in found.items() if not self._book.is_paused(queue)}
 
     def _grant_due(self, lane: DueLane, session: Session, now: int, taken: Taken, made: _Made) -> None:
         held = lane.pop()
@@ -137,14 +133,14 @@ class Granting:
         """How much waits that the session could run, by priority."""
         found = [0] * 10
         for queue in session.queues.keys() - self._open_queues:
-            if self._is_paused(queue):
+            if self._book.is_paused(queue):
                 continue
             for prefix, queued in self.lanes.by_queue.get(queue, {}).items():
                 if queued.lane.task in session.tasks:
                     found[queued.lane.priority] += self._book.counts.get(prefix) or 0
         for due in self._due.held:
             is_its = due.lane.task in session.tasks and due.lane.queue in session.queues
-            if is_its and not self._is_paused(due.lane.queue):
+            if is_its and not self._book.is_paused(due.lane.queue):
                 found[due.lane.priority] += len(due.rows)
         return found
 

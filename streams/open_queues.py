@@ -17,8 +17,8 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
+from minutebook.domain.placing import spec_of
 from minutebook.domain.records import DueRecord
-from minutebook.errors import BrokenFrameError
 from minutebook.ids import job_of
 from streams.lanes import Lanes, QueuedLane, lane_prefix_of
 
@@ -202,18 +202,14 @@ class OpenQueues:
     def has_fresh(self, queue: str) -> bool:
         """Whether something of that queue may wait that was never published, and there is room for it."""
         emission = self._emissions.get(queue)
-        return emission is not None and emission.has_fresh() and not self._is_paused(queue)
-
-    def _is_paused(self, queue: str) -> bool:
-        known = self._book.queue(queue)
-        return known is not None and known.is_paused
+        return emission is not None and emission.has_fresh() and not self._book.is_paused(queue)
 
     def take(self, queue: str, now: int, most: int) -> list[Hint]:
         """Up to `most` due records to publish now. Call it while no decision is pending: they follow from the log.
 
         Nothing of a paused queue.
         """
-        if self._is_paused(queue):
+        if self._book.is_paused(queue):
             return []
         emission = self._emissions[queue]
         fresh = emission.fresh(most) if emission.has_fresh() else []
@@ -236,9 +232,7 @@ class OpenQueues:
         if execution is None or execution.status != "queued":
             self._emissions[queue].gone(key, is_claimed=False)
             return None
-        spec = self._book.specs.get(keys.spec_row(keys.job_of_execution(row), execution.version))
-        if spec is None:
-            raise BrokenFrameError(f"version {execution.version} of {row!r} is not there")
+        spec = spec_of(self._book, row, execution.version)
         record = DueRecord(
             tenant=lane.tenant,
             execution=name,

@@ -206,6 +206,11 @@ class Book:
         found = self.queues.get(name.encode())
         return Queue(0, False, []) if found is None and name == DEFAULT_QUEUE else found
 
+    def is_paused(self, queue: str) -> bool:
+        """Whether nothing of that queue is granted now."""
+        found = self.queue(queue)
+        return found is not None and found.is_paused
+
     def is_of_this_format(self) -> bool:
         """Whether the stored rows were written by this version of fold."""
         return self.cursor.format == FORMAT

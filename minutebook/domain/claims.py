@@ -14,9 +14,9 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.grants import Row
 from minutebook.domain.offers import Session
+from minutebook.domain.placing import spec_of
 from minutebook.domain.records import Claim, ClaimAnswer
 from minutebook.domain.state import Execution, Spec
-from minutebook.errors import BrokenFrameError
 
 CLAIMS_MAX: Final = 1_000
 EXECUTION_CHARS_MAX: Final = 256
@@ -122,9 +122,7 @@ def _decide(book: Book, key: bytes, session: str, claim: Claim) -> tuple[Decisio
     execution = book.execution(key)
     if execution is None:
         return Decision(claim, "", "unknown"), None
-    spec = book.specs.get(keys.spec_row(keys.job_of_execution(key), execution.version))
-    if spec is None:
-        raise BrokenFrameError(f"version {execution.version} of {key!r} is not there")
+    spec = spec_of(book, key, execution.version)
     if execution.status == "running" and (execution.session, execution.attempt) == (session, claim.attempt):
         return Decision(claim, spec.queue, REPEATED, token=execution.token), None
     refusal = _refusal(book, execution, spec, claim)

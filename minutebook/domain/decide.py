@@ -85,8 +85,8 @@ def _check_names(command: Command) -> None:
     if not ids.is_command_id(command.command_id):
         raise Refusal("invalid", "command_id", "1-64 ASCII letters, digits, . _ -")
     if isinstance(command, CancelExecution | RedriveExecution):
-        job, _, suffix = command.execution.rpartition(":")
-        if job != command.job_id or not ids.is_name(suffix):
+        name = command.execution
+        if not ids.is_execution_id(name) or ids.job_of(name) != command.job_id:
             raise Refusal("invalid", "execution", "an execution of this job: <job id>:<what follows>")
 
 

@@ -15,11 +15,11 @@ from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.giving_up import Held, expiry
 from minutebook.domain.names import Names
+from minutebook.domain.placing import job_version, spec_of
 from minutebook.domain.policy import Policy
 from minutebook.domain.retries import expired, expired_instant
-from minutebook.domain.state import NONE_AT, UNCHANGED, Job, Spec
+from minutebook.domain.state import NONE_AT, UNCHANGED, Execution, Job, Spec
 from minutebook.domain.submit import next_cron_instant
-from minutebook.errors import BrokenFrameError
 
 MISFIRE_WINDOW_MS: Final = keys.DAY_MS
 MISFIRE_MAX: Final = 100
@@ -62,7 +62,7 @@ def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
     job = book.jobs.get(row)
     if job is None or job.indexed_at != at:
         return [], []
-    spec = _spec(book, row, job.version)
+    spec = job_version(book, row, job.version)
     tenant, job_id = keys.names(row)
     following = next_cron_instant(spec.cron, spec.zone, job.next_at) if spec.cron else NONE_AT
     is_alone = following == NONE_AT or following > now
@@ -77,13 +77,6 @@ def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
 def is_still_so(due: Due, now: int) -> bool:
     """Whether what was read of an index row before its time holds at `now`, too: nothing is missed or skipped meanwhile."""
     return now - due.due_at < AHEAD_FOR_MS and not 0 <= due.next_at <= now and not due.expires
-
-
-def _spec(book: Book, row: bytes, version: int) -> Spec:
-    spec = book.specs.get(keys.spec_row(row, version))
-    if spec is None:
-        raise BrokenFrameError(f"version {version} of {row!r} is not there")
-    return spec
 
 
 def _due(tenant: str, job_id: str, job: Job, spec: Spec, at: int, next_at: int) -> Due:
@@ -109,10 +102,9 @@ def _execution_due(book: Book, row: bytes, at: int, now: int) -> tuple[list[Due]
     execution = book.executions.get(row)
     if execution is None or execution.indexed_at != at:
         return [], []
-    spec = _spec(book, keys.job_of_execution(row), execution.version)
-    reason = expired(spec.policy, execution, now)
-    if reason:
-        return [], [expiry(Held(row, -1, execution), reason, now)]
+    spec = spec_of(book, row, execution.version)
+    if over := _expiry(row, execution, spec.policy, now):
+        return [], over
     tenant, name = keys.names(row)
     due = Due(
         tenant,
@@ -136,8 +128,12 @@ def _deadline_passed(book: Book, row: bytes, now: int) -> list[Event]:
     execution = book.executions.get(row)
     if execution is None:
         return []
-    spec = _spec(book, keys.job_of_execution(row), execution.version)
-    reason = expired(spec.policy, execution, now)
+    return _expiry(row, execution, spec_of(book, row, execution.version).policy, now)
+
+
+def _expiry(row: bytes, execution: Execution, policy: Policy, now: int) -> list[Event]:
+    """The end of a waiting execution that must not start any more; empty if it may."""
+    reason = expired(policy, execution, now)
     return [expiry(Held(row, -1, execution), reason, now)] if reason else []
 
 

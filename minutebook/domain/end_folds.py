@@ -8,6 +8,7 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.placing import (
+    drop_waiting,
     end,
     further,
     open_execution,
@@ -136,8 +137,7 @@ def expired(book: Book, event: facts.ExecutionExpired, token: int, now: int) -> 
     key = keys.execution_row(event.tenant, event.execution)
     execution = open_execution(book, key)
     require(execution.status, "expired", "skipped", key)
-    unplace(book, key, execution)
-    book.executions.delete(key)
+    drop_waiting(book, key, execution)
     end(book, key, execution, "skipped", now)
 
 

@@ -10,13 +10,13 @@ from minutebook.domain.book import Book
 from minutebook.domain.placing import (
     drop_waiting,
     end,
+    leave_version,
     open_execution,
     open_job,
     place_deadlines,
     put_job,
     reindexed,
     take_running,
-    unplace,
 )
 from minutebook.domain.record_folds import answer
 from minutebook.domain.state import NONE_AT, Answer, Execution, Job, Spec
@@ -74,7 +74,8 @@ def cancelled(book: Book, event: facts.JobCancelled, token: int, now: int) -> No
         key = keys.execution_row(event.tenant, name)
         execution = open_execution(book, key)
         require(execution.status, "cancelled", "cancelled", key)
-        drop_waiting(book, key, execution, job)
+        drop_waiting(book, key, execution)
+        leave_version(book, key, execution, job)
     for name, ended in zip(event.stopping, event.tokens, strict=True):
         key = keys.execution_row(event.tenant, name)
         book.running.put(
@@ -124,8 +125,7 @@ def execution_cancelled(book: Book, event: facts.ExecutionCancelled, token: int,
         return
     execution = open_execution(book, key)
     require(execution.status, "cancelled", "cancelled", key)
-    unplace(book, key, execution)
-    book.executions.delete(key)
+    drop_waiting(book, key, execution)
     end(book, key, execution, "cancelled", now)
 
 

@@ -37,9 +37,14 @@ def open_execution(book: Book, row: bytes) -> Execution:
 
 def spec_of(book: Book, key: bytes, version: int) -> Spec:
     """The version of its job that the execution with that key was queued with."""
-    spec = book.specs.get(keys.spec_row(key[: key.rindex(b":")], version))
+    return job_version(book, key[: key.rindex(b":")], version)
+
+
+def job_version(book: Book, row: bytes, version: int) -> Spec:
+    """A version of the job of that row."""
+    spec = book.specs.get(keys.spec_row(row, version))
     if spec is None:
-        raise BrokenFrameError(f"version {version} of {key!r} is not there")
+        raise BrokenFrameError(f"version {version} of {row!r} is not there")
     return spec
 
 
@@ -200,8 +205,7 @@ def place_deadlines(book: Book, key: bytes, execution: Execution, now: int) -> N
             book.index.put(row, b"")
 
 
-def drop_waiting(book: Book, key: bytes, execution: Execution, job: Job) -> None:
+def drop_waiting(book: Book, key: bytes, execution: Execution) -> None:
     """An execution that waits is no more."""
     unplace(book, key, execution)
     book.executions.delete(key)
-    leave_version(book, key, execution, job)

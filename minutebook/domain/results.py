@@ -38,7 +38,7 @@ from minutebook.domain.retries import (
     is_sane,
     withdrawal_wait_ms,
 )
-from minutebook.domain.state import NONE_AT, Execution
+from minutebook.domain.state import NONE_AT
 
 MESSAGE_CHARS_MAX: Final = 8_192
 SNOOZE_MAX_MS: Final = 366 * keys.DAY_MS
@@ -89,8 +89,13 @@ def _bounded(session: str, kind: str, refused: list[Event]) -> list[Event]:
     return [*refused[:REFUSALS_MAX], _refused(session, kind, "", "", -1, f"{REFUSED}, {more} more rows")]
 
 
-def _is_running(execution: Execution | None, session: str, token: int) -> bool:
-    return execution is not None and execution.token == token and execution.session == session
+def _running(book: Book, session: str, tenant: str, name: str, token: int) -> Held | None:
+    """The attempt that runs under that token in that session; None if it does not."""
+    key = keys.execution_row(tenant, name)
+    execution = book.running.get(key)
+    if execution is None or execution.token != token or execution.session != session:
+        return None
+    return Held(key, token, execution)
 
 
 def _succeeded(book: Book, session: str, result: Succeeded, ended: Mapping[int, str]) -> list[Event]:
@@ -138,21 +143,21 @@ def _succeeded(book: Book, session: str, result: Succeeded, ended: Mapping[int, 
 
 
 def _failed(book: Book, session: str, failed: Failed, now: int, ended: Mapping[int, str]) -> list[Event]:
-    key = keys.execution_row(failed.tenant, failed.execution)
-    execution = book.running.get(key)
-    if execution is None or not _is_running(execution, session, failed.token):
+    held = _running(book, session, failed.tenant, failed.execution, failed.token)
+    if held is None:
         if ended.get(failed.token) == "failed":
             return []
         return [_refused(session, "result", failed.tenant, failed.execution, failed.token, REFUSED)]
     message = legible(failed.message, MESSAGE_CHARS_MAX)
     error_type = legible(failed.error_type, ERROR_TYPE_CHARS_MAX)
     told = msgspec.structs.replace(failed, message=message, error_type=error_type)
-    if execution.is_stopping:
-        cause = f"{error_type}: {message}"
-        return [
-            facts.AttemptCancelled(failed.tenant, failed.execution, execution.attempt, failed.token, cause)
-        ]
-    return [*_failure(book, Held(key, failed.token, execution), told, now), *_bad_wait(session, failed)]
+    if held.execution.is_stopping:
+        return [_ended_as_cancelled(held, f"{error_type}: {message}")]
+    return [*_failure(book, held, told, now), *_bad_wait(session, failed)]
+
+
+def _ended_as_cancelled(held: Held, cause: str) -> Event:
+    return facts.AttemptCancelled(*keys.names(held.key), held.execution.attempt, held.token, cause)
 
 
 def _bad_wait(session: str, failed: Failed) -> list[Event]:
@@ -201,29 +206,23 @@ def overrun(book: Book, held: Held, error_type: str, message: str, now: int) -> 
     """The owner ends an attempt of which nothing is heard beyond its time: its token is worth nothing from here on."""
     tenant, name = keys.names(held.key)
     if held.execution.is_stopping:
-        cause = "it did not stop when it was asked to"
-        return [facts.AttemptCancelled(tenant, name, held.execution.attempt, held.token, cause)]
+        return [_ended_as_cancelled(held, "it did not stop when it was asked to")]
     failed = Failed(tenant, name, held.token, error_type, message, False)
     return _failure(book, held, failed, now)
 
 
 def _snoozed(book: Book, session: str, snoozed: Snoozed, now: int, ended: Mapping[int, str]) -> list[Event]:
-    key = keys.execution_row(snoozed.tenant, snoozed.execution)
-    execution = book.running.get(key)
-    if execution is None or not _is_running(execution, session, snoozed.token):
+    held = _running(book, session, snoozed.tenant, snoozed.execution, snoozed.token)
+    if held is None:
         if ended.get(snoozed.token) in ("snoozed", "failed"):
             return []
         return [_refused(session, "result", snoozed.tenant, snoozed.execution, snoozed.token, REFUSED)]
-    if execution.is_stopping:
-        return [
-            facts.AttemptCancelled(
-                snoozed.tenant, snoozed.execution, execution.attempt, snoozed.token, "it was asked to stop"
-            )
-        ]
+    if held.execution.is_stopping:
+        return [_ended_as_cancelled(held, "it was asked to stop")]
     event = facts.AttemptSnoozed(
         snoozed.tenant,
         snoozed.execution,
-        execution.attempt,
+        held.execution.attempt,
         snoozed.token,
         session,
         legible(snoozed.reason, REASON_CHARS_MAX),
@@ -241,21 +240,16 @@ def _snoozed_until(snoozed: Snoozed, now: int) -> int:
 
 def _cancelled(book: Book, session: str, cancelled: CancelledByTask, ended: Mapping[int, str]) -> list[Event]:
     tenant, name, token = cancelled.tenant, cancelled.execution, cancelled.token
-    execution = book.running.get(keys.execution_row(tenant, name))
-    if execution is None or not _is_running(execution, session, token):
-        return (
-            []
-            if ended.get(token) == "failed"
-            else [_refused(session, "result", tenant, name, token, REFUSED)]
-        )
-    cause = legible(cancelled.reason, REASON_CHARS_MAX)
-    return [facts.AttemptCancelled(tenant, name, execution.attempt, token, cause)]
+    held = _running(book, session, tenant, name, token)
+    if held is not None:
+        return [_ended_as_cancelled(held, legible(cancelled.reason, REASON_CHARS_MAX))]
+    return [] if ended.get(token) == "failed" else [_refused(session, "result", tenant, name, token, REFUSED)]
 
 
 def _progressed(book: Book, session: str, progress: Progress) -> list[Event]:
     tenant, name, token = progress.tenant, progress.execution, progress.token
-    execution = book.running.get(keys.execution_row(tenant, name))
-    if execution is None or not _is_running(execution, session, token):
+    held = _running(book, session, tenant, name, token)
+    if held is None:
         return [_refused(session, "progress", tenant, name, token, REFUSED)]
     if not 0 <= progress.fraction <= 1:
         reason = f"a share of progress is from 0 to 1, not {progress.fraction}"
@@ -263,7 +257,7 @@ def _progressed(book: Book, session: str, progress: Progress) -> list[Event]:
     event = facts.AttemptProgressed(
         tenant,
         name,
-        execution.attempt,
+        held.execution.attempt,
         token,
         progress.fraction,
         legible(progress.text, REASON_CHARS_MAX),
@@ -280,13 +274,12 @@ def _handed_back(
     taken: set[int] = set()
     for number, name, token in zip(back.tenant, back.executions, back.tokens, strict=True):
         tenant = back.tenants[number]
-        key = keys.execution_row(tenant, name)
-        execution = book.running.get(key)
         if token in taken:
             continue
-        if execution is not None and _is_running(execution, session, token):
+        item = _running(book, session, tenant, name, token)
+        if item is not None:
             taken.add(token)
-            held.append(Held(key, token, execution))
+            held.append(item)
         elif ended.get(token) != "handed_back":
             events.append(_refused(session, "hand-back", tenant, name, token, REFUSED))
     return [*returned(book, "handed_back", held, now), *_bounded(session, "hand-back", events)]
@@ -306,11 +299,7 @@ def _columns(held: list[Held]) -> dict[str, list[int] | list[str]]:
 
 
 def _stopped(held: list[Held], cause: str) -> list[Event]:
-    return [
-        facts.AttemptCancelled(*keys.names(item.key), item.execution.attempt, item.token, cause)
-        for item in held
-        if item.execution.is_stopping
-    ]
+    return [_ended_as_cancelled(item, cause) for item in held if item.execution.is_stopping]
 
 
 def returned(book: Book, reason: str, held: list[Held], now: int) -> list[Event]:

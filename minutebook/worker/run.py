@@ -82,7 +82,6 @@ def runs_of(record: Inbox, granted: Granted, number: int, start_by: float) -> li
 
 def _with_policies(runs: list[Run], granted: Granted) -> list[Run]:
     """Runs with what their jobs say of attempts, where any says something."""
-    rows = range(len(runs))
     return [
         msgspec.structs.replace(
             run,
@@ -90,7 +89,7 @@ def _with_policies(runs: list[Run], granted: Granted) -> list[Run]:
             deadline_at=granted.deadlines_at[row] if granted.deadlines_at else -1,
             details=granted.details[row] if granted.details else b"",
         )
-        for row, run in zip(rows, runs, strict=True)
+        for row, run in enumerate(runs)
     ]
 
 
