@@ -131,7 +131,7 @@ def dead_letter_body(name: str, given_up_at: int, dead: DeadRow, job: JobRow) ->
 
 def queue_body(name: str, row: QueueRow) -> Queue:
     """A queue as declared."""
-    return Queue(name, row.version, row.tenants, row.is_open, row.is_paused)
+    return Queue(name, row.version, row.tenants, row.is_open, row.is_paused, row.is_draining)
 
 
 def _attempt_body(name: str, scheduled_at: int, attempt: Attempt, around: Around) -> Execution:

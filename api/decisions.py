@@ -27,6 +27,7 @@ _REASONS: Final = {
     "key_reused": "key-reused",
     "id_exists": "id-exists",
     "unknown_queue": "unknown-queue",
+    "queue_draining": "queue-draining",
     "not_found": "not-found",
     "job_closed": "job-closed",
     "not_open": "execution-closed",

@@ -58,6 +58,9 @@ TABLE: Final[dict[str, Kind]] = {
     "unknown-queue": Kind(
         422, "Unknown queue", "The queue is not declared for this tenant; declare it with POST /v1/queues."
     ),
+    "queue-draining": Kind(
+        409, "Queue draining", "The queue takes no new jobs; choose another one, or wait until it is resumed."
+    ),
     "key-reused": Kind(
         422, "Key reused", "This Idempotency-Key was used with another body; use a new key for a new job."
     ),

@@ -19,6 +19,7 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.commands import Command, QueueCommand
 from minutebook.domain.decide import decide
+from minutebook.domain.queues import queue_copied
 from minutebook.domain.records import ForwardedCommand, Inbox, Mail, QueueFact, Report, Tick
 from minutebook.errors import DecodeError
 from minutebook.log.draft import Draft
@@ -268,9 +269,7 @@ class Cycle:
         draft.add(facts.MailTaken(mail.sender, mail.frame, mail.row))
         match mail.body:
             case QueueFact() as fact:
-                draft.add(
-                    facts.QueueCopied(fact.name, fact.version, fact.is_open, fact.tenants, fact.is_paused)
-                )
+                draft.add(queue_copied(fact.name, fact))
             case ForwardedCommand() as forwarded:
                 self._forwarded(forwarded, record, draft)
 

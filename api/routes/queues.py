@@ -1,4 +1,4 @@
-"""Queues: declared, paused and resumed by people; every partition knows it before the answer goes out."""
+"""Queues: declared, paused, drained and resumed by people; every partition knows it before the answer goes out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from api.services import Services, services_of
 from api.wishes import read_wish
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, FieldError, Queue, QueuePage, QueueRequest, ReasonRequest
-from minutebook.domain.commands import DeclareQueue, PauseQueue, QueueCommand, ResumeQueue
+from minutebook.domain.commands import DeclareQueue, DrainQueue, PauseQueue, QueueCommand, ResumeQueue
 from minutebook.domain.view_rows import QueueRow
 from minutebook.ids import is_name, queue_key
 
@@ -128,6 +128,23 @@ async def pause_queue(request: Request, caller: Declaring, name: str) -> Respons
 
 
 @router.post(
+    "/v1/queues/{name}/drain",
+    operation_id="drain_queue",
+    openapi_extra=described(
+        takes=ReasonRequest,
+        is_body_optional=True,
+        example={"reason": "its consumer is retired"},
+        answers={200: Queue, 202: Command},
+        parameters=(PREFER,),
+        refusals=(*BODY, *WRITE, "not-found"),
+    ),
+)
+async def drain_queue(request: Request, caller: Declaring, name: str) -> Response:
+    """Take no new job for a queue; what it has goes on. Answered once every partition knows it."""
+    return await _change(request, caller, name, DrainQueue)
+
+
+@router.post(
     "/v1/queues/{name}/resume",
     operation_id="resume_queue",
     openapi_extra=described(
@@ -139,12 +156,12 @@ async def pause_queue(request: Request, caller: Declaring, name: str) -> Respons
     ),
 )
 async def resume_queue(request: Request, caller: Declaring, name: str) -> Response:
-    """Grant again what waits in a queue. Answered once every partition knows it."""
+    """Grant again what waits in a queue, and take jobs for it. Answered once every partition knows it."""
     return await _change(request, caller, name, ResumeQueue)
 
 
 async def _change(
-    request: Request, caller: Caller, name: str, kind: type[PauseQueue | ResumeQueue]
+    request: Request, caller: Caller, name: str, kind: type[PauseQueue | DrainQueue | ResumeQueue]
 ) -> Response:
     services = services_of(request)
     check_accept(request)

@@ -1,4 +1,4 @@
-"""`minutebook queue`: declare, list, pause and resume queues, through the API."""
+"""`minutebook queue`: declare, list, pause, drain and resume queues, through the API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from minutebook.client.models import QueueRequest
 
 app = typer.Typer(help="Queues: lines of work.", no_args_is_help=True)
 
-_COLUMNS = ("name", "version", "tenants", "open", "paused")
+_COLUMNS = ("name", "version", "tenants", "open", "paused", "draining")
 Name = Annotated[str, typer.Argument(help="Name of the queue.")]
 
 
@@ -55,8 +55,15 @@ def pause(name: Name, reason: Reason = "", output: Output = Format.TABLE) -> Non
 
 
 @app.command()
+def drain(name: Name, reason: Reason = "", output: Output = Format.TABLE) -> None:
+    """Take no new job for a queue any more; what it has goes on. Ends once every partition knows it."""
+    with SyncClient() as client:
+        _write(client.drain_queue(name, reason=reason), output)
+
+
+@app.command()
 def resume(name: Name, reason: Reason = "", output: Output = Format.TABLE) -> None:
-    """Grant again what waits in a queue. Ends once every partition knows it."""
+    """Grant again what waits in a queue, and take jobs for it. Ends once every partition knows it."""
     with SyncClient() as client:
         _write(client.resume_queue(name, reason=reason), output)
 
@@ -69,7 +76,14 @@ def _write(answer: Queue | Command, output: Format) -> None:
 
 def _fields(queue: Queue) -> dict[str, Any]:
     tenants = ", ".join(queue.tenants) or "everybody"
-    values = (queue.name, queue.version, tenants, _said(queue.open), _said(queue.paused))
+    values = (
+        queue.name,
+        queue.version,
+        tenants,
+        _said(queue.open),
+        _said(queue.paused),
+        _said(queue.draining),
+    )
     return dict(zip(_COLUMNS, values, strict=True))
 
 

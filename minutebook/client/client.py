@@ -187,8 +187,12 @@ class Client:
         """Grant nothing of a queue any more; answered once every partition knows it."""
         return await self._change_queue(name, "pause", reason)
 
+    async def drain_queue(self, name: str, *, reason: str = "") -> Queue | Command:
+        """Take no new job for a queue; answered once every partition knows it."""
+        return await self._change_queue(name, "drain", reason)
+
     async def resume_queue(self, name: str, *, reason: str = "") -> Queue | Command:
-        """Grant again what waits in a queue; answered once every partition knows it."""
+        """Grant again what waits in a queue, and take jobs for it; answered once every partition knows it."""
         return await self._change_queue(name, "resume", reason)
 
     async def _change_queue(self, name: str, verb: str, reason: str) -> Queue | Command:
@@ -390,6 +394,10 @@ class SyncClient:
     def pause_queue(self, name: str, *, reason: str = "") -> Queue | Command:
         """See `Client.pause_queue`."""
         return self._run(self._client.pause_queue(name, reason=reason))
+
+    def drain_queue(self, name: str, *, reason: str = "") -> Queue | Command:
+        """See `Client.drain_queue`."""
+        return self._run(self._client.drain_queue(name, reason=reason))
 
     def resume_queue(self, name: str, *, reason: str = "") -> Queue | Command:
         """See `Client.resume_queue`."""

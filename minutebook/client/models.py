@@ -255,6 +255,7 @@ class Queue(msgspec.Struct):
     tenants: list[Name]
     open: bool = False
     paused: Annotated[bool, Meta(description="nothing of it is granted")] = False
+    draining: Annotated[bool, Meta(description="no new job is taken for it")] = False
 
 
 class QueuePage(msgspec.Struct):

@@ -107,7 +107,17 @@ class PauseQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class ResumeQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Command: grant again what is queued. Key queue::<name>."""
+    """Command: grant again what is queued, and take jobs again. Key queue::<name>."""
+
+    name: str
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    reason: str = ""
+
+
+class DrainQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: take no new job for a queue; what it has goes on. Key queue::<name>."""
 
     name: str
     command_id: str
@@ -117,5 +127,5 @@ class ResumeQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 JobCommand = SubmitJob | CancelJob | RunJobNow | CancelExecution | RedriveExecution
-QueueCommand = DeclareQueue | PauseQueue | ResumeQueue
+QueueCommand = DeclareQueue | PauseQueue | ResumeQueue | DrainQueue
 Command = JobCommand | QueueCommand

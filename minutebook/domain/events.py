@@ -2,7 +2,7 @@
 
 What is decided together for many executions is one event with columns of equal length; `tenants`, `queues`, `tasks`
 and `sessions` are dictionaries of an event, and `tenant`, `queue`, `task`, `session` columns index into them.
-Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v2.avsc` is the wire form.
+Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v3.avsc` is the wire form.
 """
 
 from __future__ import annotations
@@ -304,6 +304,8 @@ class QueueDeclared(msgspec.Struct, frozen=True, gc=False):
     actor: str
     accepted_at: int
     is_paused: bool = False
+    is_draining: bool = False
+    reason: str = ""
 
 
 class QueueCopied(msgspec.Struct, frozen=True, gc=False):
@@ -314,6 +316,7 @@ class QueueCopied(msgspec.Struct, frozen=True, gc=False):
     is_open: bool
     tenants: list[str]
     is_paused: bool = False
+    is_draining: bool = False
 
 
 class MailTaken(msgspec.Struct, frozen=True, gc=False):

@@ -15,7 +15,8 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.names import Names
-from minutebook.domain.records import DeadLetter, ForwardedCommand, Granted, Inbox, Mail, QueueFact
+from minutebook.domain.queues import queue_fact
+from minutebook.domain.records import DeadLetter, ForwardedCommand, Granted, Inbox, Mail
 from minutebook.domain.retries import deadline_at
 from minutebook.domain.state import NONE_AT, Execution, Spec
 from minutebook.errors import BrokenFrameError
@@ -185,7 +186,7 @@ def _single(
     frame, row = token >> 16, token & 0xFFFF
     match event:
         case facts.QueueDeclared():
-            fact = QueueFact(event.name, event.version, event.is_open, event.tenants, event.is_paused)
+            fact = queue_fact(event)
             for other in range(partitions):
                 if other != partition:
                     yield ToPartition(other, Mail(partition, frame, row, fact))

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
+import msgspec
+
 from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
-from minutebook.domain.commands import DeclareQueue, PauseQueue, QueueCommand, ResumeQueue
+from minutebook.domain.commands import (
+    REASON_CHARS_MAX,
+    DeclareQueue,
+    DrainQueue,
+    PauseQueue,
+    QueueCommand,
+    ResumeQueue,
+)
 from minutebook.domain.events import Event
+from minutebook.domain.records import QueueFact
 from minutebook.domain.refusal import Refusal
 from minutebook.domain.state import Queue
 
 TENANTS_MAX: Final = 1_000
+
+replace = msgspec.structs.replace
 
 
 def decide_queue(book: Book, command: QueueCommand, stamp: int) -> list[Event]:
@@ -24,11 +36,35 @@ def decide_queue(book: Book, command: QueueCommand, stamp: int) -> list[Event]:
     ) and changed == known:
         return [facts.CommandAnswered("", command.name, command.command_id, "exists")]
     version = 1 if known is None else known.version + 1
-    fact = (command.name, version, changed.is_open, changed.tenants)
     return [
-        facts.QueueDeclared(*fact, command.command_id, command.actor, stamp, changed.is_paused),
-        facts.QueueCopied(*fact, changed.is_paused),
+        facts.QueueDeclared(
+            command.name,
+            version,
+            changed.is_open,
+            changed.tenants,
+            command.command_id,
+            command.actor,
+            stamp,
+            changed.is_paused,
+            changed.is_draining,
+            "" if isinstance(command, DeclareQueue) else command.reason[:REASON_CHARS_MAX],
+        ),
+        queue_copied(command.name, replace(changed, version=version)),
     ]
+
+
+def queue_copied(name: str, queue: Queue | QueueFact) -> facts.QueueCopied:
+    """The copy of a queue in a partition."""
+    return facts.QueueCopied(
+        name, queue.version, queue.is_open, queue.tenants, queue.is_paused, queue.is_draining
+    )
+
+
+def queue_fact(event: facts.QueueDeclared) -> QueueFact:
+    """What the home tells the other partitions."""
+    return QueueFact(
+        event.name, event.version, event.is_open, event.tenants, event.is_paused, event.is_draining
+    )
 
 
 def _changed(known: Queue | None, command: QueueCommand) -> Queue:
@@ -37,11 +73,19 @@ def _changed(known: Queue | None, command: QueueCommand) -> Queue:
         case DeclareQueue():
             if len(command.tenants) > TENANTS_MAX or not all(map(ids.is_name, command.tenants)):
                 raise Refusal("invalid", "tenants", f"at most {TENANTS_MAX} names of tenants")
-            version, is_paused = (0, False) if known is None else (known.version, known.is_paused)
-            return Queue(version, command.is_open, sorted(set(command.tenants)), is_paused)
-        case PauseQueue() | ResumeQueue():
-            if known is None:
-                raise Refusal("not_found", "name", "no such queue; declare it first: minutebook queue create")
-            return Queue(known.version, known.is_open, known.tenants, isinstance(command, PauseQueue))
+            before = known or Queue(0, False, [])
+            return replace(before, is_open=command.is_open, tenants=sorted(set(command.tenants)))
+        case PauseQueue():
+            return replace(_declared(known), is_paused=True)
+        case DrainQueue():
+            return replace(_declared(known), is_draining=True)
+        case ResumeQueue():
+            return replace(_declared(known), is_paused=False, is_draining=False)
         case _:
             assert_never(command)
+
+
+def _declared(known: Queue | None) -> Queue:
+    if known is None:
+        raise Refusal("not_found", "name", "no such queue; declare it first: minutebook queue create")
+    return known

@@ -60,7 +60,10 @@ def queue_declared(book: Book, event: facts.QueueDeclared, token: int, now: int)
 
 def queue_copied(book: Book, event: facts.QueueCopied, token: int, now: int) -> None:
     """This partition knows the queue."""
-    book.queues.put(event.name.encode(), Queue(event.version, event.is_open, event.tenants, event.is_paused))
+    book.queues.put(
+        event.name.encode(),
+        Queue(event.version, event.is_open, event.tenants, event.is_paused, event.is_draining),
+    )
 
 
 def mail_taken(book: Book, event: facts.MailTaken, token: int, now: int) -> None:

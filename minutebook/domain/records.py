@@ -142,6 +142,7 @@ class QueueFact(msgspec.Struct, frozen=True, gc=False):
     is_open: bool
     tenants: list[str]
     is_paused: bool = False  # nothing of it is granted
+    is_draining: bool = False  # no job is taken for it
 
 
 class ForwardedCommand(msgspec.Struct, frozen=True, gc=False):

@@ -87,6 +87,7 @@ class Queue(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_open: bool
     tenants: list[str]
     is_paused: bool = False
+    is_draining: bool = False
 
 
 class Session(msgspec.Struct, array_like=True, frozen=True, gc=False):

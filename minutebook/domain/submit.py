@@ -117,6 +117,8 @@ def _check_body(book: Book, command: SubmitJob) -> None:
     queue = book.queue(command.queue)
     if queue is None or (queue.tenants and command.tenant not in queue.tenants):
         raise Refusal("unknown_queue", "queue", "declare the queue first: minutebook queue create")
+    if queue.is_draining:
+        raise Refusal("queue_draining", "queue", "it takes no new jobs: choose another queue, or resume it")
     moments = [name for name in ("run_at", "delay_ms", "cron") if getattr(command, name) is not None]
     if len(moments) > 1:
         raise Refusal("invalid", moments[1].removesuffix("_ms"), "give at most one of run_at, delay, cron")

@@ -301,7 +301,9 @@ def _queue_declared(view: PartitionView, event: facts.QueueDeclared) -> None:
 
 def _queue_copied(view: PartitionView, event: facts.QueueCopied) -> None:
     key = view.prefix + event.name.encode()
-    view.dirty["queues"][key] = QueueRow(event.version, event.is_open, event.tenants, event.is_paused)
+    view.dirty["queues"][key] = QueueRow(
+        event.version, event.is_open, event.tenants, event.is_paused, event.is_draining
+    )
 
 
 def _sessions(event: Any) -> tuple[list[str], list[int]]:

@@ -131,6 +131,7 @@ class QueueRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_open: bool
     tenants: list[str]
     is_paused: bool = False
+    is_draining: bool = False
 
 
 class DeadRow(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -23,6 +23,7 @@ from minutebook.domain.commands import Command
 from minutebook.domain.decide import decide
 from minutebook.domain.events import Event
 from minutebook.domain.fold import fold
+from minutebook.domain.queues import queue_copied, queue_fact
 from minutebook.domain.view_rows import FAMILIES
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import Taken, next_head
@@ -72,8 +73,7 @@ class MemoryInstallation:
         self.append(partition, events, command_offset=offset)
         for event in events:
             if isinstance(event, facts.QueueDeclared):
-                fact = (event.name, event.version, event.is_open, event.tenants, event.is_paused)
-                copy = facts.QueueCopied(*fact)
+                copy = queue_copied(event.name, queue_fact(event))
                 for other in set(range(PARTITIONS)) - {partition}:
                     self.append(other, [copy])
         return offset

@@ -41,6 +41,7 @@ OPERATES = [
     ("POST", "/v1/executions/a:1/redrive"),
     ("POST", "/v1/queues"),
     ("POST", "/v1/queues/a/pause"),
+    ("POST", "/v1/queues/a/drain"),
     ("POST", "/v1/queues/a/resume"),
 ]
 MAY = {

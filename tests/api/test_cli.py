@@ -86,6 +86,7 @@ def test_queue_is_created_for_named_tenants(run: Run, capsys: pytest.CaptureFixt
         "tenants": ["acme"],
         "open": False,
         "paused": False,
+        "draining": False,
     }
     assert run("job", "submit", "t", "--queue", "mail") == 0
 
@@ -162,6 +163,8 @@ def test_queue_is_paused_and_resumed(run: Run, capsys: pytest.CaptureFixture[str
     assert "yes" in capsys.readouterr().out
     assert run("queue", "resume", "default", "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["paused"] is False
+    assert run("queue", "drain", "default", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["draining"] is True
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from minutebook.domain import events as facts
 from tests.api.conftest import Callers
 from tests.api.memory import PARTITIONS, Installation
 
-DEFAULT = {"name": "default", "version": 0, "tenants": [], "open": False, "paused": False}
+DEFAULT = {"name": "default", "version": 0, "tenants": [], "open": False, "paused": False, "draining": False}
 
 
 async def test_default_is_always_there(callers: Callers) -> None:
@@ -58,6 +58,21 @@ async def test_paused_queue_is_paused_in_every_partition(
         assert [copy is not None and copy.is_paused for copy in copies] == [is_paused] * PARTITIONS
         assert (await operator.get(f"/v1/queues/{name}")).json() == answer.json()
     assert (await operator.get("/v1/queues/mail")).json()["tenants"] == ["acme"]
+
+
+async def test_draining_queue_takes_no_job_until_it_is_resumed(callers: Callers) -> None:
+    operator, submitter = callers["operator"], callers["submitter"]
+    drained = await operator.post("/v1/queues/default/drain", json={"reason": "moved"})
+    assert (drained.status_code, drained.json()["draining"]) == (200, True)
+    refused = await submitter.post("/v1/jobs", json={"task": "t"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "queue-draining")
+    assert "resume" in refused.json()["errors"][0]["detail"]
+    batch = await submitter.post(
+        "/v1/jobs/batch", json={"jobs": [{"task": "t"}]}, headers={"idempotency-key": "k"}
+    )
+    assert batch.json()["items"][0]["problem"]["code"] == "queue-draining"
+    assert (await operator.post("/v1/queues/default/resume")).json()["draining"] is False
+    assert (await submitter.post("/v1/jobs", json={"task": "t"})).status_code == 201
 
 
 async def test_pause_waits_for_the_last_partition(

@@ -9,6 +9,7 @@ from minutebook.domain import keys
 from minutebook.domain.commands import (
     CancelExecution,
     DeclareQueue,
+    DrainQueue,
     PauseQueue,
     RedriveExecution,
     ResumeQueue,
@@ -217,7 +218,7 @@ class BusyLog:
             )
 
     def _pause(self) -> None:
-        kind = self._random.choice((PauseQueue, ResumeQueue))
+        kind = self._random.choice((PauseQueue, DrainQueue, ResumeQueue, ResumeQueue))
         name, command_id = self._random.choice(("default", "q1")), f"p{len(self.maker.records)}"
         self.maker.command(kind(name=name, command_id=command_id, issued_at=self.maker.clock.now()))
 

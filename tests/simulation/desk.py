@@ -109,14 +109,16 @@ class Desk:
 
     # -- what comes in
 
-    def submit(self, *jobs: str, tenant: str = "acme", after_ms: int = 0, **fields: object) -> None:
-        """Jobs with these ids, due `after_ms` from now unless a field says otherwise."""
+    def submit(
+        self, *jobs: str, tenant: str = "acme", after_ms: int = 0, again: str = "", **fields: object
+    ) -> None:
+        """Jobs with these ids, due `after_ms` from now unless a field says otherwise; `again` makes it another command."""
         when = {} if "cron" in fields else {"run_at": self.now + after_ms}
         for job_id in jobs:
             command = SubmitJob(
                 tenant=tenant,
                 job_id=job_id,
-                command_id=f"submit-{job_id}",
+                command_id=f"submit-{job_id}{again}",
                 issued_at=self.now,
                 **({"task": TASK, "payload": b"1"} | when | fields),  # type: ignore[arg-type]  # fields of the command
             )

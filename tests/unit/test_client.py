@@ -225,12 +225,14 @@ async def test_actions_send_what_is_given_and_a_key() -> None:
         await client.redrive("a:1")
         await client.cancel_execution("a:1", reason="by hand")
         await client.pause_queue("q", reason="night")
+        await client.drain_queue("q")
         await client.resume_queue("q")
     assert [(request.url.path, request.content) for request in seen] == [
         ("/v1/executions/a:1/redrive", b'{"payload":{"n":  2},"reason":"typo"}'),
         ("/v1/executions/a:1/redrive", b"{}"),
         ("/v1/executions/a:1/cancel", b'{"reason":"by hand"}'),
         ("/v1/queues/q/pause", b'{"reason":"night"}'),
+        ("/v1/queues/q/drain", b"{}"),
         ("/v1/queues/q/resume", b"{}"),
     ]
     keys = [request.headers["idempotency-key"] for request in seen[:3]]

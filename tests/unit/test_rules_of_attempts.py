@@ -9,6 +9,8 @@ from minutebook.domain import keys
 from minutebook.domain.commands import (
     CancelExecution,
     CancelJob,
+    DeclareQueue,
+    DrainQueue,
     PauseQueue,
     RedriveExecution,
     ResumeQueue,
@@ -463,6 +465,39 @@ def test_a_pause_stops_grants_and_not_what_is_granted(desk: Desk, hand: Hand) ->
     desk.command(PauseQueue(name="default", command_id="p1", issued_at=desk.now))
     desk.cycle()
     assert kinds(report(desk, hand, succeeded=results([(A, token)]))) == ["AttemptsSucceeded"]
+
+
+def test_a_draining_queue_takes_no_new_job_and_runs_what_it_has(desk: Desk, hand: Hand) -> None:
+    desk.submit("a")
+    desk.cycle()
+    desk.command(DrainQueue(name="default", command_id="p1", issued_at=desk.now, reason="moved"))
+    assert one(desk.cycle(), facts.QueueDeclared).reason == "moved"  # type: ignore[union-attr]
+    desk.submit("b")
+    assert one(desk.cycle(), facts.CommandRejected).reason == "queue_draining"  # type: ignore[union-attr]
+    hand.pulse(1)
+    desk.cycle()
+    assert [name for name, _ in hand.take()] == [A]
+    desk.command(ResumeQueue(name="default", command_id="p2", issued_at=desk.now))
+    desk.submit("b", again="-2")
+    assert "JobSubmitted" in kinds(desk.cycle())
+
+
+def test_a_queue_paused_and_drained_is_declared_again_as_both(desk: Desk) -> None:
+    desk.command(PauseQueue(name="default", command_id="p1", issued_at=desk.now))
+    desk.command(DrainQueue(name="default", command_id="p2", issued_at=desk.now))
+    desk.command(DeclareQueue(name="default", command_id="p3", issued_at=desk.now, tenants=["acme"]))
+    desk.cycle()
+    queue = desk.book.queue("default")
+    assert queue is not None
+    assert (queue.version, queue.tenants, queue.is_paused, queue.is_draining) == (3, ["acme"], True, True)
+
+
+def test_a_repeat_of_a_submission_is_answered_while_its_queue_drains(desk: Desk) -> None:
+    desk.submit("a")
+    desk.command(DrainQueue(name="default", command_id="p1", issued_at=desk.now))
+    desk.cycle()
+    desk.submit("a", again="-2")
+    assert one(desk.cycle(), facts.CommandAnswered).reason == "exists"  # type: ignore[union-attr]
 
 
 def test_a_queue_that_nobody_declared_cannot_be_paused(desk: Desk) -> None:
