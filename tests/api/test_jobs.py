@@ -365,7 +365,14 @@ async def test_queue_is_known_everywhere_before_the_answer(callers: Callers, wor
     answer = await operator.post("/v1/queues", json={"name": "mail", "tenants": ["acme"]})
     assert (answer.status_code, answer.json()) == (
         201,
-        {"name": "mail", "version": 1, "tenants": ["acme"], "open": False, "paused": False},
+        {
+            "name": "mail",
+            "version": 1,
+            "tenants": ["acme"],
+            "open": False,
+            "paused": False,
+            "draining": False,
+        },
     )
     again = await operator.post("/v1/queues", json={"name": "mail", "tenants": ["acme"]})
     assert (again.status_code, again.json()["version"]) == (200, 1)
@@ -397,7 +404,7 @@ async def test_open_queue_is_declared_once_its_due_topic_is_there(
     answer = await operator.post("/v1/queues", json=queue)
     assert (answer.status_code, answer.json()) == (
         201,
-        {"name": "mail", "version": 1, "tenants": [], "open": True, "paused": False},
+        {"name": "mail", "version": 1, "tenants": [], "open": True, "paused": False, "draining": False},
     )
     assert world.due_topics.made == ["mail"]
     assert (await operator.post("/v1/queues", json={"name": "mail"})).json()["open"] is False
