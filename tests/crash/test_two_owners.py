@@ -74,6 +74,8 @@ def test_two_groups_on_one_log_never_apply_twice(stack: Stack) -> None:
     stack.await_ready(first, worker)
     second = stack.owner("o2", group="others", is_kept=True)
     stack.submit(jobs_over(150, 6))
+    stack.until("the later one took over", lambda log: set(owner_of(log).values()) == {"o2"} or log.voids)
+    stack.submit(jobs_over(50, 2))
     stack.until("somebody lost", lambda log: log.voids)
     stack.until("some ran", lambda _: len(stack.witness()) > 40)
     second.end()
