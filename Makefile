@@ -22,12 +22,15 @@ setup: $(STAMP)  ## make .venv with every pinned package and Kafka's files (the 
 
 $(STAMP): requirements.txt requirements-dev.txt minutebook/embedded/kafka-jars.lock
 	@python="$(PYTHON)"
-	for candidate in python3.11 python3.12 python3.13 python3; do
+	for candidate in /usr/bin/python3.{11,12,13} python3.{11,12,13} python3; do
 	    [ -n "$$python" ] && break
-	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python="$$candidate"; fi
+	    if "$$candidate" -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+	        python="$$candidate"
+	    fi
 	done
 	if [ -z "$$python" ]; then
-	    echo 'setup: Python 3.11 or newer is missing. Install it, or name one: make setup PYTHON=/path/to/python3.11' >&2
+	    echo 'setup: Python 3.11 or newer with its venv package is missing (Debian: python3 python3-venv). Install it, or' >&2
+	    echo 'setup: name one: make setup PYTHON=/path/to/python3.11' >&2
 	    exit 1
 	fi
 	if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then
