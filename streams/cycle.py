@@ -11,15 +11,16 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Final
 
+import msgspec
 import structlog
 
-from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.commands import Command, QueueCommand
+from minutebook.domain.commands import Command
 from minutebook.domain.decide import decide
-from minutebook.domain.records import ForwardedCommand, Inbox, Mail, QueueFact, Report, Tick
+from minutebook.domain.records import ForwardedCommand, Inbox, LimitFact, Mail, QueueFact, Report, Tick
+from minutebook.domain.subjects import is_addressed, key_of, subject_of
 from minutebook.errors import DecodeError
 from minutebook.log.draft import Draft
 from minutebook.log.port import RawRecord, Unreadable
@@ -245,13 +246,11 @@ class Cycle:
         draft.add(facts.RecordRejected(topic, self._partition, record.offset, reason))
 
     def _command(self, command: Command, record: RawRecord, draft: Draft) -> None:
-        target = topics.partition_of(_key(command), self._partitions)
+        target = topics.partition_of(key_of(command), self._partitions)
         if target == self._partition:
             self._decide(command, record.stamp, draft)
             return
-        tenant, job_id = (
-            ("", command.name) if isinstance(command, QueueCommand) else (command.tenant, command.job_id)
-        )
+        tenant, job_id = subject_of(command)
         draft.add(
             facts.CommandForwarded(
                 target, tenant, job_id, command.command_id, record.stamp, record.offset, codec.encode(command)
@@ -271,6 +270,8 @@ class Cycle:
                 draft.add(
                     facts.QueueCopied(fact.name, fact.version, fact.is_open, fact.tenants, fact.is_paused)
                 )
+            case LimitFact() as fact:
+                draft.add(facts.LimitCopied(*msgspec.structs.astuple(fact)))
             case ForwardedCommand() as forwarded:
                 self._forwarded(forwarded, record, draft)
 
@@ -283,7 +284,7 @@ class Cycle:
             return
         if (
             isinstance(command, Command)
-            and topics.partition_of(_key(command), self._partitions) == self._partition
+            and topics.partition_of(key_of(command), self._partitions) == self._partition
         ):
             self._decide(command, forwarded.accepted_at, draft)
         else:
@@ -340,18 +341,10 @@ def _is_urgent(report: Report) -> bool:
     )
 
 
-def _key(command: Command) -> str:
-    if isinstance(command, QueueCommand):
-        return ids.queue_key(command.name)
-    return ids.job_key(command.tenant, command.job_id)
-
-
 def _misaddressed(command: Command, key: bytes | None) -> str:
     """Why a single command cannot be taken as addressed; empty if it can."""
-    if not isinstance(command, QueueCommand) and not (
-        ids.is_name(command.tenant) and ids.is_name(command.job_id)
-    ):
+    if not is_addressed(command):
         return "a command without a valid tenant and job id"
-    if key is not None and key != _key(command).encode():
+    if key is not None and key != key_of(command).encode():
         return "key and body name different jobs"
     return ""

@@ -2,7 +2,7 @@
 
 What is decided together for many executions is one event with columns of equal length; `tenants`, `queues`, `tasks`
 and `sessions` are dictionaries of an event, and `tenant`, `queue`, `task`, `session` columns index into them.
-Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v2.avsc` is the wire form.
+Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v3.avsc` is the wire form.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ class JobSubmitted(msgspec.Struct, frozen=True, gc=False):
     next_at: int  # first instant
     traceparent: str
     policy: Policy | None = None  # None = the defaults
+    limit: str = ""  # empty = none
 
 
 class AttemptFailed(msgspec.Struct, frozen=True, gc=False):
@@ -426,6 +427,36 @@ class ExecutionRedriven(msgspec.Struct, frozen=True, gc=False):
     payload_sha256: bytes
 
 
+class LimitDeclared(msgspec.Struct, frozen=True, gc=False):
+    """At the limit's home."""
+
+    tenant: str
+    name: str  # empty = the tenant-wide one
+    version: int
+    concurrency: int  # -1 = any number
+    rate_count: int  # -1 = any number
+    rate_period_ms: int  # -1 = no rate
+    paused_until: int  # -1 = not paused
+    is_deleted: bool
+    command_id: str
+    actor: str
+    reason: str
+    accepted_at: int  # the broker's stamp of the command
+
+
+class LimitCopied(msgspec.Struct, frozen=True, gc=False):
+    """At each partition, the home's too; an older version than the known one changes nothing."""
+
+    tenant: str
+    name: str  # empty = the tenant-wide one
+    version: int
+    concurrency: int  # -1 = any number
+    rate_count: int  # -1 = any number
+    rate_period_ms: int  # -1 = no rate
+    paused_until: int  # -1 = not paused
+    is_deleted: bool
+
+
 Event = (
     ExecutionsDueGranted
     | AttemptsSucceeded
@@ -461,4 +492,6 @@ Event = (
     | ExecutionExpired
     | ExecutionCancelled
     | ExecutionRedriven
+    | LimitDeclared
+    | LimitCopied
 )

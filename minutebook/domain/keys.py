@@ -61,6 +61,11 @@ def spec_row(job: bytes, version: int) -> bytes:
     return job + _version(version)
 
 
+def limit_row(tenant: str, name: str) -> bytes:
+    """Row of a limit; those of one tenant follow one another, the tenant-wide one (no name) first."""
+    return f"{tenant}\0{name}".encode()
+
+
 def names(row: bytes) -> tuple[str, str]:
     """(tenant, job id) or (tenant, execution id) in a row's key."""
     tenant, _, rest = row.decode().partition("\0")

@@ -144,6 +144,19 @@ class QueueFact(msgspec.Struct, frozen=True, gc=False):
     is_paused: bool = False  # nothing of it is granted
 
 
+class LimitFact(msgspec.Struct, frozen=True, gc=False):
+    """A limit as declared at its home partition."""
+
+    tenant: str
+    name: str  # empty = the tenant-wide one
+    version: int
+    concurrency: int  # -1 = any number
+    rate_count: int  # -1 = any number
+    rate_period_ms: int  # -1 = no rate
+    paused_until: int  # ms, UTC; -1 = not paused
+    is_deleted: bool
+
+
 class ForwardedCommand(msgspec.Struct, frozen=True, gc=False):
     """A command that lay on another partition than its job's."""
 
@@ -159,7 +172,7 @@ class Mail(msgspec.Struct, frozen=True, gc=False):
     sender: int  # partition
     frame: int  # offset of the sender's frame
     row: int  # row of the event in that frame
-    body: QueueFact | ForwardedCommand
+    body: QueueFact | ForwardedCommand | LimitFact
 
 
 class Granted(msgspec.Struct, frozen=True, gc=False):

@@ -50,6 +50,7 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
     timeout_ms: int
     traceparent: str
     explicit: Policy | None = None
+    limit: str = ""
 
     @property
     def policy(self) -> Policy:
@@ -87,6 +88,20 @@ class Queue(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_open: bool
     tenants: list[str]
     is_paused: bool = False
+
+
+class Limit(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """How much of a tenant, or of the jobs that name it, may run. -1 = not bounded, not paused.
+
+    A deleted one keeps its row: it is of a version, and what is older than that changes nothing.
+    """
+
+    version: int
+    concurrency: int = -1
+    rate_count: int = -1
+    rate_period_ms: int = -1
+    paused_until: int = NONE_AT
+    is_deleted: bool = False
 
 
 class Session(msgspec.Struct, array_like=True, frozen=True, gc=False):
