@@ -19,7 +19,18 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.commands import Command
 from minutebook.domain.decide import decide
-from minutebook.domain.records import ForwardedCommand, Inbox, LimitFact, Mail, QueueFact, Report, Tick
+from minutebook.domain.records import (
+    ForwardedCommand,
+    Inbox,
+    LimitFact,
+    Mail,
+    PermitDemand,
+    PermitGrant,
+    PermitReturn,
+    QueueFact,
+    Report,
+    Tick,
+)
 from minutebook.domain.subjects import is_addressed, key_of, subject_of
 from minutebook.errors import DecodeError
 from minutebook.log.draft import Draft
@@ -33,6 +44,7 @@ from streams.feed import Feed
 from streams.granting import Granting
 from streams.lanes import Lanes
 from streams.open_queues import OpenQueues
+from streams.permits import Permits
 from streams.process import Burst
 from streams.reports import Reports
 from streams.sessions import Sessions
@@ -83,8 +95,9 @@ class Cycle:
         lanes = Lanes(book.rows)
         self.open_queues = OpenQueues(book, lanes, partition)
         self.due = DueRows(book, partition, monotonic, self.open_queues.names)
-        self.granting = Granting(book, self.due, lanes, self.open_queues.names, sessions, burst)
-        self.claims = Claims(book, sessions, partition, self.granting.start_sessions)
+        self.permits = Permits(book, lanes, partition, partitions)
+        self.granting = Granting(book, self.due, lanes, self.open_queues.names, sessions, self.permits, burst)
+        self.claims = Claims(book, sessions, self.permits, partition, self.granting.start_sessions)
         self.telling = Telling(book, sessions, self.granting, partition)
         self.reports = Reports(book, sessions, partition, owner_id)
         self.can_grant = False
@@ -106,6 +119,7 @@ class Cycle:
                 self._say_heard(draft)
                 self.granting.grant(draft, taken)
             self.due.queue_overdue(draft, taken)
+            self.permits.settle(draft)
         except Redo as redo:
             self.due.poisoned.add(redo.place)
             self.restore(taken)
@@ -122,6 +136,7 @@ class Cycle:
         self.sessions.plan_over()
         self.reports.forget()
         self.claims.forget()
+        self.permits.look_again()
         self.rejected.clear()
 
     def _forget(self, draft: Draft) -> None:
@@ -177,6 +192,11 @@ class Cycle:
     def is_in_burst(self, now: int) -> bool:
         """Whether more waits in this process than was granted a moment ago, and that was much."""
         return now < self._burst.until
+
+    def next_at(self) -> int | None:
+        """When something that is known already must be decided without an input, ms; None if nothing must."""
+        instants = (self.due.held.next_at(), self.permits.next_at())
+        return min((at for at in instants if at is not None), default=None)
 
     def has_news(self) -> bool:
         """Whether an input waits that must not wait: anything but results that were heard."""
@@ -272,6 +292,8 @@ class Cycle:
                 )
             case LimitFact() as fact:
                 draft.add(facts.LimitCopied(*msgspec.structs.astuple(fact)))
+            case PermitDemand() | PermitGrant() | PermitReturn() as permits:
+                self.permits.take(permits, mail.sender, draft)
             case ForwardedCommand() as forwarded:
                 self._forwarded(forwarded, record, draft)
 

@@ -15,7 +15,18 @@ import msgspec
 
 from minutebook.domain import keys
 from minutebook.domain.known_limits import KnownLimits
-from minutebook.domain.state import Answer, Cursor, Execution, Job, Limit, Queue, Session, Spec
+from minutebook.domain.state import (
+    Answer,
+    Cursor,
+    Execution,
+    Home,
+    Job,
+    Limit,
+    Queue,
+    Session,
+    Spec,
+    Stock,
+)
 from minutebook.store.port import Rows
 
 T = TypeVar("T")
@@ -37,6 +48,9 @@ FAMILIES: Final = (
     "commands",
     "ended",
     "limits",
+    "stocks",
+    "homes",
+    "permits",
 )
 REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended")
 CACHED_MAX: Final = 20_000
@@ -152,6 +166,9 @@ class Book:
         self.ended = Family(rows, "ended", bytes)
         self.limits = Family(rows, "limits", Limit)
         self._known_limits = KnownLimits(self.limits)
+        self.stocks = Family(rows, "stocks", Stock)
+        self.homes = Family(rows, "homes", Home)
+        self.permits = Family(rows, "permits", int)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
             "cursor": self.cursors,
             "jobs": self.jobs,
@@ -169,6 +186,9 @@ class Book:
             "commands": self.commands,
             "ended": self.ended,
             "limits": self.limits,
+            "stocks": self.stocks,
+            "homes": self.homes,
+            "permits": self.permits,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
         self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)

@@ -15,6 +15,7 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.names import Names
+from minutebook.domain.permit_mail import permit_mail
 from minutebook.domain.records import DeadLetter, ForwardedCommand, Granted, Inbox, LimitFact, Mail, QueueFact
 from minutebook.domain.retries import deadline_at
 from minutebook.domain.state import NONE_AT, Execution, Spec
@@ -192,6 +193,9 @@ def _single(
         case facts.CommandForwarded():
             body = ForwardedCommand(event.accepted_at, partition, event.source_offset, event.command)
             yield ToPartition(event.partition, Mail(partition, frame, row, body))
+        case facts.PermitsAsked() | facts.PermitsGranted() | facts.PermitsReleased():
+            for to, number, body in permit_mail(event, token):
+                yield ToPartition(to, Mail(partition, frame, number, body))
         case facts.RecordRejected():
             yield ToRejected(event.topic, event.partition, event.offset, event.reason)
         case facts.JobCancelled():
