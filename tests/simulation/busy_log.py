@@ -88,6 +88,9 @@ class BusyLog:
             self._overrun,
             self._pause,
             self._limit,
+            self._submit,
+            self._grant,
+            self._succeed,
         ]
 
     def run(self, steps: int) -> LogMaker:
