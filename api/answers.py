@@ -14,6 +14,7 @@ from minutebook.client.models import (
     DeadLetter,
     Execution,
     Job,
+    Limit,
     Queue,
     RetryPolicy,
     WholeExecution,
@@ -21,7 +22,16 @@ from minutebook.client.models import (
 from minutebook.client.models import Progress as ProgressBody
 from minutebook.client.times import format_duration, format_instant
 from minutebook.domain.policy import Policy
-from minutebook.domain.view_rows import Attempt, DeadRow, ExecutionRow, JobRow, Progress, QueueRow
+from minutebook.domain.state import NONE_AT
+from minutebook.domain.view_rows import (
+    Attempt,
+    DeadRow,
+    ExecutionRow,
+    JobRow,
+    LimitRow,
+    Progress,
+    QueueRow,
+)
 from minutebook.ids import execution_id, job_of
 
 _DEFAULT_RETRY: Final = RetryPolicy()
@@ -49,6 +59,7 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         timeout=format_duration(row.timeout_ms),
         retry=_DEFAULT_RETRY,
         priority=row.priority,
+        limit=row.limit or None,
         status=progress.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         version=row.version,
         next_at=_instant(progress.next_at),
@@ -132,6 +143,22 @@ def dead_letter_body(name: str, given_up_at: int, dead: DeadRow, job: JobRow) ->
 def queue_body(name: str, row: QueueRow) -> Queue:
     """A queue as declared."""
     return Queue(name, row.version, row.tenants, row.is_open, row.is_paused)
+
+
+def limit_body(name: str, row: LimitRow, now: int) -> Limit:
+    """A limit as declared. `now`: ms since the epoch; a pause that is over shows no more."""
+    return Limit(
+        name=name or None,
+        version=row.version,
+        concurrency=_bound(row.concurrency),
+        rate_count=_bound(row.rate_count),
+        rate_period=_duration(_bound(row.rate_period_ms)),
+        paused_until=_instant(row.paused_until if row.paused_until > now else NONE_AT),
+    )
+
+
+def _bound(number: int) -> int | None:
+    return None if number < 0 else number
 
 
 def _attempt_body(name: str, scheduled_at: int, attempt: Attempt, around: Around) -> Execution:

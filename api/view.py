@@ -21,13 +21,14 @@ from minutebook.domain.view_rows import (
     DeadRow,
     ExecutionRow,
     JobRow,
+    LimitRow,
     Progress,
     QueueRow,
     command_row,
     dead_row,
     partition_prefix,
 )
-from minutebook.ids import job_key, job_of, queue_key
+from minutebook.ids import job_key, job_of, limit_key, queue_key
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
 from minutebook.store.port import Rows
@@ -213,6 +214,21 @@ class View:
         }
         return sorted(({"default": QueueRow(0, False, [])} | found).items())
 
+    def partition_of_limit(self, tenant: str, name: str) -> int:
+        """Home of a limit."""
+        return partition_of(limit_key(tenant, name), self.partitions)
+
+    def limit(self, tenant: str, name: str) -> LimitRow | None:
+        """A limit as its home has it; None where it was never declared, or is deleted."""
+        found = self.parts[self.partition_of_limit(tenant, name)].limit(tenant, name)
+        return None if found is None or found.is_deleted else found
+
+    def limits(self, tenant: str, start: str) -> Iterator[tuple[str, LimitRow]]:
+        """Limits of a tenant by name from `start` on, each as its home has it."""
+        self.commit_all()
+        found = (_limits_at_home(part, tenant, start, self.partition_of_limit) for part in self.parts)
+        return heapq.merge(*found, key=itemgetter(0))
+
     def is_paused(self, tenant: str, job_id: str) -> bool:
         """Whether the queue of a job is paused, as far as the job's partition knows."""
         partition = self.partition_of_job(tenant, job_id)
@@ -233,6 +249,14 @@ def _dead_of(
         job = part.job(tenant, job_of(execution))
         if job is not None:
             yield given_up_at, execution, dead, job[0]
+
+
+def _limits_at_home(
+    part: PartitionView, tenant: str, start: str, home_of: Callable[[str, str], int]
+) -> Iterator[tuple[str, LimitRow]]:
+    for name, row in part.limits(tenant, start):
+        if home_of(tenant, name) == part.partition and not row.is_deleted:
+            yield name, row
 
 
 @lru_cache(maxsize=1024)

@@ -30,6 +30,7 @@ from minutebook.domain.view_rows import (
     HotExecution,
     HotJob,
     JobRow,
+    LimitRow,
     Progress,
     QueueRow,
 )
@@ -45,7 +46,7 @@ HOT_MAX: Final = 32_768
 _encode = msgspec.msgpack.Encoder().encode
 _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
     kind: msgspec.msgpack.Decoder(kind).decode
-    for kind in (JobRow, Progress, ExecutionRow, CommandRow, QueueRow, CursorRow, DeadRow, str, int)
+    for kind in (JobRow, Progress, ExecutionRow, CommandRow, QueueRow, CursorRow, DeadRow, LimitRow, str, int)
 }
 
 
@@ -151,6 +152,16 @@ class PartitionView:
         end = keys.partition_prefix(self.partition + 1)
         for key, value in self._rows.scan("queues", self.prefix, end):
             yield key[len(self.prefix) :].decode(), _DECODERS[QueueRow](value)
+
+    def limit(self, tenant: str, name: str) -> LimitRow | None:
+        """This partition's copy of a limit, a deleted one too."""
+        return self.read("limits", keys.limit_row(self.prefix, tenant, name), LimitRow)
+
+    def limits(self, tenant: str, start: str = "") -> Iterator[tuple[str, LimitRow]]:
+        """(name, row) of this partition's copies of a tenant's limits, by name from `start` on. Reads committed rows only."""
+        first = keys.limit_row(self.prefix, tenant, "")
+        for key, value in self._rows.scan("limits", first + start.encode(), first[:-1] + b"\1"):
+            yield key[len(first) :].decode(), _DECODERS[LimitRow](value)
 
     def execution(self, tenant: str, execution: str) -> ExecutionRow | None:
         """One execution with its attempts; None if it is not there, or not due yet."""
