@@ -29,6 +29,7 @@ from minutebook.domain.view_rows import (
     ExecutionRow,
     JobRow,
     LimitRow,
+    PermitsUsedRow,
     Progress,
     QueueRow,
 )
@@ -42,7 +43,7 @@ class Around(NamedTuple):
     """What an attempt's row says only by reference: names of workers by session, and what a queued one waits for."""
 
     worker_of: Callable[[str], str]
-    waiting_for: Literal["worker", "paused_queue"]
+    waiting_for: Literal["worker", "permit", "paused_queue"]
 
 
 def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
@@ -145,8 +146,9 @@ def queue_body(name: str, row: QueueRow) -> Queue:
     return Queue(name, row.version, row.tenants, row.is_open, row.is_paused)
 
 
-def limit_body(name: str, row: LimitRow, now: int) -> Limit:
-    """A limit as declared. `now`: ms since the epoch; a pause that is over shows no more."""
+def limit_body(name: str, row: LimitRow, used: PermitsUsedRow, now: int) -> Limit:
+    """A limit as its home has it. `now`: ms since the epoch; a pause that is over shows no more."""
+    demands = used.demands if used.version == row.version else ()
     return Limit(
         name=name or None,
         version=row.version,
@@ -154,6 +156,8 @@ def limit_body(name: str, row: LimitRow, now: int) -> Limit:
         rate_count=_bound(row.rate_count),
         rate_period=_duration(_bound(row.rate_period_ms)),
         paused_until=_instant(row.paused_until if row.paused_until > now else NONE_AT),
+        in_use=used.in_use,
+        waiting=sum(count for _, count in demands),
     )
 
 

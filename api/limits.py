@@ -21,6 +21,7 @@ from api.problems import Refused
 from api.services import Services, services_of
 from api.wishes import read_wish
 from minutebook.client.mint import mint_id
+from minutebook.client.models import Limit
 from minutebook.client.times import parse_duration, parse_instant
 from minutebook.domain.commands import (
     REASON_CHARS_MAX,
@@ -30,6 +31,7 @@ from minutebook.domain.commands import (
     PauseLimit,
 )
 from minutebook.domain.limits import faults
+from minutebook.domain.view_rows import LimitRow
 from minutebook.ids import is_name
 
 _BOUNDS: Final = ("concurrency", "rate_count", "rate_period")
@@ -53,7 +55,7 @@ async def read_limit(request: Request, caller: Caller, name: str) -> Response:
     row = services.view.limit(caller.tenant, name)
     if row is None:
         raise Refused("not-found")
-    return json_response(limit_body(name, row, services.clock.now()))
+    return json_response(limit_shown(services, caller.tenant, name, row))
 
 
 async def set_limit(request: Request, caller: Caller, name: str) -> Response:
@@ -113,6 +115,11 @@ async def delete_limit(request: Request, caller: Caller, name: str) -> Response:
     return await _decided(request, services, DeleteLimit(**_about(services, caller, name)))
 
 
+def limit_shown(services: Services, tenant: str, name: str, row: LimitRow) -> Limit:
+    """The limit as callers see it."""
+    return limit_body(name, row, services.view.permits_used(tenant, name), services.clock.now())
+
+
 def _asked(request: Request, name: str) -> Services:
     """What answers a request on that limit. Raises Refused for what no limit is called."""
     check_accept(request)
@@ -156,4 +163,4 @@ async def _decided(
     row = view.limit(tenant, name)
     if row is None:
         raise Refused("not-found")  # deleted by somebody else meanwhile
-    return json_response(limit_body(name, row, services.clock.now()), status, token=token)
+    return json_response(limit_shown(services, tenant, name, row), status, token=token)

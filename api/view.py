@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Final
+from typing import Final, Literal
 
 from api.positions import Token
 from minutebook.domain.view import PartitionView
@@ -22,6 +22,7 @@ from minutebook.domain.view_rows import (
     ExecutionRow,
     JobRow,
     LimitRow,
+    PermitsUsedRow,
     Progress,
     QueueRow,
     command_row,
@@ -223,18 +224,27 @@ class View:
         found = self.parts[self.partition_of_limit(tenant, name)].limit(tenant, name)
         return None if found is None or found.is_deleted else found
 
+    def permits_used(self, tenant: str, name: str) -> PermitsUsedRow:
+        """How much of a limit is used and asked for, as its home counts."""
+        return self.parts[self.partition_of_limit(tenant, name)].permits_used(tenant, name)
+
     def limits(self, tenant: str, start: str) -> Iterator[tuple[str, LimitRow]]:
         """Limits of a tenant by name from `start` on, each as its home has it."""
         self.commit_all()
         found = (_limits_at_home(part, tenant, start, self.partition_of_limit) for part in self.parts)
         return heapq.merge(*found, key=itemgetter(0))
 
-    def is_paused(self, tenant: str, job_id: str) -> bool:
-        """Whether the queue of a job is paused, as far as the job's partition knows."""
+    def waiting_for(self, tenant: str, job_id: str, now: int) -> Literal["worker", "permit", "paused_queue"]:
+        """What is lacking where an execution of a job is queued, as far as the job's partition knows. `now`: ms."""
         partition = self.partition_of_job(tenant, job_id)
-        job = self.parts[partition].job(tenant, job_id)
-        queue = None if job is None else self.queue(partition, job[0].queue)
-        return queue is not None and queue.is_paused
+        part = self.parts[partition]
+        job = part.job(tenant, job_id)
+        if job is None:
+            return "worker"
+        queue = self.queue(partition, job[0].queue)
+        if queue is not None and queue.is_paused:
+            return "paused_queue"
+        return "permit" if part.lacks_permit(tenant, job[0].limit, now) else "worker"
 
     def may_use(self, tenant: str, queue: str) -> bool:
         """Whether a job of `tenant` may go to `queue`, as far as this view knows."""

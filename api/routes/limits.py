@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from api import limits
-from api.answers import limit_body
 from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept
 from api.decisions import caught_up, json_response
@@ -40,9 +39,8 @@ async def list_limits(request: Request, caller: Reading) -> Response:
     await caught_up(request, services)
     secret, scope = services.keyring.secret, f"{caller.tenant}/limits"
     start = open_cursor(secret, scope, query["cursor"]).decode() if "cursor" in query else ""
-    now = services.clock.now()
     found = list(islice(services.view.limits(caller.tenant, start), limit + 1))
-    items = [limit_body(name, row, now) for name, row in found[:limit]]
+    items = [limits.limit_shown(services, caller.tenant, name, row) for name, row in found[:limit]]
     if len(found) <= limit:
         return json_response(LimitPage(items, None))
     cursor = seal_cursor(secret, scope, found[limit][0].encode())

@@ -18,7 +18,7 @@ app = typer.Typer(
 )
 
 TENANT_WIDE = "(tenant)"
-_COLUMNS = ("name", "version", "concurrency", "rate", "paused until")
+_COLUMNS = ("name", "version", "concurrency", "rate", "paused until", "in use", "waiting")
 Name = Annotated[str | None, typer.Argument(help="Name of the limit, as jobs give it.", show_default=False)]
 IsTenantWide = Annotated[bool, typer.Option("--tenant-wide", help="The limit of all jobs of the tenant.")]
 
@@ -134,5 +134,6 @@ def _write(answer: Limit | Command, output: Format) -> None:
 def _fields(limit: Limit) -> dict[str, Any]:
     rate = "any" if limit.rate_count is None else f"{limit.rate_count} in {limit.rate_period}"
     concurrency = "any" if limit.concurrency is None else limit.concurrency
-    values = (limit.name or TENANT_WIDE, limit.version, concurrency, rate, limit.paused_until or "")
+    name, until = limit.name or TENANT_WIDE, limit.paused_until or ""
+    values = (name, limit.version, concurrency, rate, until, limit.in_use, limit.waiting)
     return dict(zip(_COLUMNS, values, strict=True))

@@ -169,9 +169,9 @@ class Execution(msgspec.Struct, kw_only=True):
     queued_at: InstantText | None = None
     started_at: InstantText | None = None
     ended_at: InstantText | None = None
-    waiting_for: Annotated[Literal["worker", "paused_queue"] | None, Meta(description="of a queued one")] = (
-        None
-    )
+    waiting_for: Annotated[
+        Literal["worker", "permit", "paused_queue"] | None, Meta(description="of a queued one")
+    ] = None
     worker: str | None = None
     progress: Progress | None = None
     result: Annotated[Raw, Meta(description="what the task returned, any JSON; null without one")] = (
@@ -292,6 +292,12 @@ class Limit(msgspec.Struct, kw_only=True):
     rate_count: _RateCount | None = None
     rate_period: DurationText | None = None
     paused_until: Annotated[InstantText | None, Meta(description="nothing starts before")] = None
+    in_use: Annotated[
+        int, Meta(description="permits that are out: attempts that run, or start in a moment")
+    ] = 0
+    waiting: Annotated[
+        int, Meta(description="permits that are asked for, for free slots of workers, and not there")
+    ] = 0
 
 
 class LimitPage(msgspec.Struct):

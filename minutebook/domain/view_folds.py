@@ -6,8 +6,8 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
-from minutebook import ids
 from minutebook.domain import events as facts
+from minutebook.domain import view_limits
 from minutebook.domain import view_rows as keys
 from minutebook.domain.state import NONE_AT, UNCHANGED
 from minutebook.domain.view_rows import (
@@ -19,7 +19,6 @@ from minutebook.domain.view_rows import (
     HotExecution,
     HotJob,
     JobRow,
-    LimitRow,
     Progress,
     QueueRow,
     Skip,
@@ -307,24 +306,6 @@ def _queue_copied(view: PartitionView, event: facts.QueueCopied) -> None:
     view.dirty["queues"][key] = QueueRow(event.version, event.is_open, event.tenants, event.is_paused)
 
 
-def _limit_declared(view: PartitionView, event: facts.LimitDeclared) -> None:
-    subject = ids.limit_subject(event.name)
-    view.answer(event, "DeclareLimit", job_id=subject, tenant=event.tenant, version=event.version)
-
-
-def _limit_copied(view: PartitionView, event: facts.LimitCopied) -> None:
-    known = view.limit(event.tenant, event.name)
-    if known is None or known.version < event.version:
-        view.dirty["limits"][keys.limit_row(view.prefix, event.tenant, event.name)] = LimitRow(
-            event.version,
-            event.concurrency,
-            event.rate_count,
-            event.rate_period_ms,
-            event.paused_until,
-            event.is_deleted,
-        )
-
-
 def _sessions(event: Any) -> tuple[list[str], list[int]]:
     """Sessions of an event and its column of them; where it has none, one without a name."""
     if isinstance(event, facts.ExecutionsDueGranted):
@@ -356,6 +337,11 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.ExecutionExpired: _expired,
     facts.ExecutionCancelled: _execution_cancelled,
     facts.ExecutionRedriven: _redriven,
-    facts.LimitDeclared: _limit_declared,
-    facts.LimitCopied: _limit_copied,
+    facts.LimitDeclared: view_limits.declared,
+    facts.LimitCopied: view_limits.copied,
+    facts.PermitsAsked: view_limits.asked,
+    facts.PermitsDemanded: view_limits.demanded,
+    facts.PermitsGranted: view_limits.granted,
+    facts.PermitsReceived: view_limits.received,
+    facts.PermitsReturned: view_limits.returned,
 }

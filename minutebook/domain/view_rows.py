@@ -27,6 +27,8 @@ FAMILIES: Final = (
     "sessions",
     "dead",
     "limits",
+    "permits_used",
+    "permits_asked",
 )
 FORMAT: Final = 3
 """Version of these rows: a view of another version is dropped and folded again."""
@@ -144,6 +146,22 @@ class LimitRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     rate_period_ms: int
     paused_until: int
     is_deleted: bool
+
+
+class PermitsUsedRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Permits of a limit as its home counts them: `in_use` are out; `demands`: (partition, permits) that were asked for
+    under the limit's `version` and not granted."""
+
+    version: int = 0
+    in_use: int = 0
+    demands: tuple[tuple[int, int], ...] = ()
+
+
+class PermitsAskedRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Permits that a partition has asked for under a limit's `version` and not got."""
+
+    version: int = 0
+    count: int = 0
 
 
 class DeadRow(msgspec.Struct, array_like=True, frozen=True, gc=False):

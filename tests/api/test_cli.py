@@ -177,6 +177,8 @@ def test_limit_is_set_paused_and_deleted(run: Run, capsys: pytest.CaptureFixture
         "rate_count": 100,
         "rate_period": "PT1M",
         "paused_until": None,
+        "in_use": 0,
+        "waiting": 0,
     }
     assert shown("set", "--tenant-wide")["name"] is None
     assert (

@@ -10,7 +10,8 @@ import pytest
 from api import decisions
 from minutebook.domain import events as facts
 from tests.api.conftest import Callers
-from tests.api.memory import PARTITIONS, Installation
+from tests.api.memory import NOW, PARTITIONS, Installation
+from tests.api.runs import come
 
 KEYED = "/v1/limits/mail.example"
 TENANT_WIDE = "/v1/tenant-limit"
@@ -19,7 +20,7 @@ BOUNDS = {"concurrency": 3, "rate_count": 100, "rate_period": "PT1M"}
 
 def limit(name: str | None, version: int, **more: object) -> dict[str, object]:
     nothing = {"concurrency": None, "rate_count": None, "rate_period": None, "paused_until": None}
-    return {"name": name, "version": version, **nothing, **more}
+    return {"name": name, "version": version, **nothing, "in_use": 0, "waiting": 0, **more}
 
 
 def known_everywhere(world: Installation, tenant: str, name: str) -> list[int]:
@@ -188,6 +189,63 @@ async def test_unknown_limit_is_not_found(operator: httpx.AsyncClient) -> None:
         ]
         assert [answer.json()["code"] for answer in answers] == ["not-found"] * 4
     assert (await operator.put("/v1/limits/a%20b", json={})).status_code == 404
+
+
+async def test_limit_shows_what_is_used_and_asked_for_at_its_home(
+    operator: httpx.AsyncClient, world: Installation
+) -> None:
+    await operator.put(KEYED, json={"concurrency": 3})
+    name, home = "mail.example", world.services.view.partition_of_limit("acme", "mail.example")
+
+    async def shown() -> tuple[int, int]:
+        found = (await operator.get(KEYED)).json()
+        assert (await operator.get("/v1/limits")).json()["items"] == [found]
+        return found["in_use"], found["waiting"]
+
+    for partition, count in ((0, 2), (1, 3)):
+        world.log.append(home, [facts.PermitsDemanded("acme", name, 1, partition, count, 5)])
+    assert await shown() == (0, 5)
+    offset = world.log.append(home, [facts.PermitsGranted("acme", name, 1, [0, 1, 0])])
+    assert await shown() == (3, 2)
+    world.log.append(home, [facts.PermitsReturned("acme", name, [offset << 16])])
+    assert await shown() == (2, 2)
+    await operator.put(KEYED, json={"concurrency": 4})
+    assert await shown() == (2, 0)
+
+
+@pytest.mark.parametrize("name", ["", "k"])
+async def test_queued_execution_says_whether_it_waits_for_a_permit(
+    name: str, operator: httpx.AsyncClient, world: Installation
+) -> None:
+    await operator.post("/v1/jobs", json={"id": "a", "task": "t", "limit": "k"})
+    come(world, is_granted=False)
+    path, here = f"/v1/executions/a:{NOW}", world.services.view.partition_of_job("acme", "a")
+
+    async def waiting_for() -> str:
+        (item,) = (await operator.get(path)).json()["attempts"]
+        assert (await operator.get("/v1/jobs/a/executions")).json()["items"] == [item]
+        return str(item["waiting_for"])
+
+    limit_path = f"/v1/limits/{name}" if name else TENANT_WIDE
+    await operator.put(limit_path, json={"concurrency": 3})
+    assert await waiting_for() == "worker"
+    world.log.append(here, [facts.PermitsAsked("acme", name, 1, 0, 2, 5)])
+    assert await waiting_for() == "permit"
+    world.log.append(here, [facts.PermitsReceived("acme", name, 1, [7])])
+    assert await waiting_for() == "permit"
+    world.log.append(here, [facts.PermitsReceived("acme", name, 1, [8])])
+    assert await waiting_for() == "worker"
+    await operator.post(f"{limit_path}/pause", json={"until": "PT30S"})
+    assert await waiting_for() == "permit"
+    world.clock.advance(30_000)
+    assert await waiting_for() == "worker"
+    world.log.append(here, [facts.PermitsAsked("acme", name, 2, 0, 1, 5)])
+    await operator.post("/v1/queues/default/pause")
+    assert await waiting_for() == "paused_queue"
+    await operator.post("/v1/queues/default/resume")
+    assert await waiting_for() == "permit"
+    await operator.delete(limit_path)
+    assert await waiting_for() == "worker"
 
 
 async def test_job_shows_the_limit_that_it_names(api: httpx.AsyncClient) -> None:
