@@ -14,6 +14,7 @@ from minutebook.client.models import (
     DeadLetter,
     Execution,
     Job,
+    Limit,
     Queue,
     RetryPolicy,
     WholeExecution,
@@ -21,7 +22,17 @@ from minutebook.client.models import (
 from minutebook.client.models import Progress as ProgressBody
 from minutebook.client.times import format_duration, format_instant
 from minutebook.domain.policy import Policy
-from minutebook.domain.view_rows import Attempt, DeadRow, ExecutionRow, JobRow, Progress, QueueRow
+from minutebook.domain.state import NONE_AT
+from minutebook.domain.view_rows import (
+    Attempt,
+    DeadRow,
+    ExecutionRow,
+    JobRow,
+    LimitRow,
+    PermitsUsedRow,
+    Progress,
+    QueueRow,
+)
 from minutebook.ids import execution_id, job_of
 
 _DEFAULT_RETRY: Final = RetryPolicy()
@@ -32,7 +43,7 @@ class Around(NamedTuple):
     """What an attempt's row says only by reference: names of workers by session, and what a queued one waits for."""
 
     worker_of: Callable[[str], str]
-    waiting_for: Literal["worker", "paused_queue"]
+    waiting_for: Literal["worker", "permit", "paused_queue"]
 
 
 def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
@@ -49,6 +60,7 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         timeout=format_duration(row.timeout_ms),
         retry=_DEFAULT_RETRY,
         priority=row.priority,
+        limit=row.limit or None,
         status=progress.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         version=row.version,
         next_at=_instant(progress.next_at),
@@ -132,6 +144,25 @@ def dead_letter_body(name: str, given_up_at: int, dead: DeadRow, job: JobRow) ->
 def queue_body(name: str, row: QueueRow) -> Queue:
     """A queue as declared."""
     return Queue(name, row.version, row.tenants, row.is_open, row.is_paused, row.is_draining)
+
+
+def limit_body(name: str, row: LimitRow, used: PermitsUsedRow, now: int) -> Limit:
+    """A limit as its home has it. `now`: ms since the epoch; a pause that is over shows no more."""
+    demands = used.demands if used.version == row.version else ()
+    return Limit(
+        name=name or None,
+        version=row.version,
+        concurrency=_bound(row.concurrency),
+        rate_count=_bound(row.rate_count),
+        rate_period=_duration(_bound(row.rate_period_ms)),
+        paused_until=_instant(row.paused_until if row.paused_until > now else NONE_AT),
+        in_use=used.in_use,
+        waiting=sum(count for _, count in demands),
+    )
+
+
+def _bound(number: int) -> int | None:
+    return None if number < 0 else number
 
 
 def _attempt_body(name: str, scheduled_at: int, attempt: Attempt, around: Around) -> Execution:

@@ -23,6 +23,7 @@ class Scope(StrEnum):
     JOBS_WRITE = "jobs:write"
     JOBS_OPERATE = "jobs:operate"
     QUEUES_WRITE = "queues:write"
+    LIMITS_WRITE = "limits:write"
 
 
 _ROLES: Final[dict[str, frozenset[Scope]]] = {

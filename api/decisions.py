@@ -16,7 +16,8 @@ from api.sender import Keyed
 from api.services import Services
 from minutebook.client.models import Command as CommandBody
 from minutebook.client.models import FieldError
-from minutebook.domain.commands import Command, JobCommand, QueueCommand
+from minutebook.domain.commands import JobCommand
+from minutebook.domain.subjects import subject_of
 from minutebook.domain.view_rows import CommandRow
 from minutebook.ids import job_key
 
@@ -66,11 +67,6 @@ def preference_of(request: Request) -> Preference:
         return Preference(0)
     found = _PREFERRED_WAIT.search(text)
     return Preference(min(int(found.group(1)), _WAIT_S_MAX) if found else _WAIT_S)
-
-
-def subject_of(command: Command) -> tuple[str, str]:
-    """(tenant, job id or queue) under which a command's answer is kept."""
-    return ("", command.name) if isinstance(command, QueueCommand) else (command.tenant, command.job_id)
 
 
 async def decide(services: Services, partition: int, keyed: Keyed, wait_s: float) -> Decision:

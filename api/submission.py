@@ -28,7 +28,8 @@ _TIMEOUT_MS_MIN: Final = 1_000
 _TIMEOUT_MS_MAX: Final = 7 * _DAY_MS
 _WHEN: Final = ("run_at", "delay", "cron")
 FIELDS: Final = frozenset(
-    {"id", "task", "payload", "queue", "run_at", "delay", "cron", "zone", "late", "timeout"} | policies.FIELDS
+    {"id", "task", "payload", "queue", "run_at", "delay", "cron", "zone", "late", "timeout", "limit"}
+    | policies.FIELDS
 )
 
 
@@ -47,6 +48,7 @@ class Submission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     timeout_ms: int
     priority: int
     policy: Policy | None
+    limit: str
 
 
 def read_submission(data: bytes | Raw, now: int, is_queue_known: Callable[[str], bool]) -> Submission:
@@ -71,6 +73,7 @@ def read_submission(data: bytes | Raw, now: int, is_queue_known: Callable[[str],
         timeout_ms=_timeout_ms(fields),
         priority=policies.read_priority(fields),
         policy=policies.read_policy(fields),
+        limit=fields.name("limit", "") or "",
     )
     _check_when(fields, members, found, now)
     if fields.errors:

@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Final
+from typing import Final, Literal
 
 from api.positions import Token
 from minutebook.domain.view import PartitionView
@@ -21,13 +21,15 @@ from minutebook.domain.view_rows import (
     DeadRow,
     ExecutionRow,
     JobRow,
+    LimitRow,
+    PermitsUsedRow,
     Progress,
     QueueRow,
     command_row,
     dead_row,
     partition_prefix,
 )
-from minutebook.ids import job_key, job_of, queue_key
+from minutebook.ids import job_key, job_of, limit_key, queue_key
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
 from minutebook.store.port import Rows
@@ -213,12 +215,36 @@ class View:
         }
         return sorted(({"default": QueueRow(0, False, [])} | found).items())
 
-    def is_paused(self, tenant: str, job_id: str) -> bool:
-        """Whether the queue of a job is paused, as far as the job's partition knows."""
+    def partition_of_limit(self, tenant: str, name: str) -> int:
+        """Home of a limit."""
+        return partition_of(limit_key(tenant, name), self.partitions)
+
+    def limit(self, tenant: str, name: str) -> LimitRow | None:
+        """A limit as its home has it; None where it was never declared, or is deleted."""
+        found = self.parts[self.partition_of_limit(tenant, name)].limit(tenant, name)
+        return None if found is None or found.is_deleted else found
+
+    def permits_used(self, tenant: str, name: str) -> PermitsUsedRow:
+        """How much of a limit is used and asked for, as its home counts."""
+        return self.parts[self.partition_of_limit(tenant, name)].permits_used(tenant, name)
+
+    def limits(self, tenant: str, start: str) -> Iterator[tuple[str, LimitRow]]:
+        """Limits of a tenant by name from `start` on, each as its home has it."""
+        self.commit_all()
+        found = (_limits_at_home(part, tenant, start, self.partition_of_limit) for part in self.parts)
+        return heapq.merge(*found, key=itemgetter(0))
+
+    def waiting_for(self, tenant: str, job_id: str, now: int) -> Literal["worker", "permit", "paused_queue"]:
+        """What is lacking where an execution of a job is queued, as far as the job's partition knows. `now`: ms."""
         partition = self.partition_of_job(tenant, job_id)
-        job = self.parts[partition].job(tenant, job_id)
-        queue = None if job is None else self.queue(partition, job[0].queue)
-        return queue is not None and queue.is_paused
+        part = self.parts[partition]
+        job = part.job(tenant, job_id)
+        if job is None:
+            return "worker"
+        queue = self.queue(partition, job[0].queue)
+        if queue is not None and queue.is_paused:
+            return "paused_queue"
+        return "permit" if part.lacks_permit(tenant, job[0].limit, now) else "worker"
 
     def may_use(self, tenant: str, queue: str) -> bool:
         """Whether a job of `tenant` may go to `queue`, as far as this view knows."""
@@ -233,6 +259,14 @@ def _dead_of(
         job = part.job(tenant, job_of(execution))
         if job is not None:
             yield given_up_at, execution, dead, job[0]
+
+
+def _limits_at_home(
+    part: PartitionView, tenant: str, start: str, home_of: Callable[[str, str], int]
+) -> Iterator[tuple[str, LimitRow]]:
+    for name, row in part.limits(tenant, start):
+        if home_of(tenant, name) == part.partition and not row.is_deleted:
+            yield name, row
 
 
 @lru_cache(maxsize=1024)

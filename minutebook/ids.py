@@ -83,6 +83,16 @@ def queue_key(name: str) -> str:
     return f"queue::{name}"
 
 
+def limit_key(tenant: str, name: str) -> str:
+    """Key of a limit's records on `job-commands`. An empty name is that of the tenant-wide limit."""
+    return f"limit:{tenant}:{name}"
+
+
+def limit_subject(name: str) -> str:
+    """What stands for the job id where the answer to a limit's command is kept; no job has such an id."""
+    return f"limit:{name}"
+
+
 def worker_of(session: str) -> str:
     """Worker id inside a session id `<worker id>.<n>`."""
     return session.rpartition(".")[0]

@@ -17,6 +17,7 @@ from minutebook.domain.outputs import GRANT_PAYLOAD_BYTES_MAX, START_WITHIN_MS
 from minutebook.domain.records import ClaimAnswer, Inbox, Report
 from minutebook.log.draft import Draft
 from streams import metrics
+from streams.permits import Permits
 from streams.sessions import Sessions
 
 ANSWERS_AT_ONCE: Final = 1_000
@@ -30,11 +31,13 @@ class Claims:
         self,
         book: Book,
         sessions: Sessions,
+        permits: Permits,
         partition: int,
         start_sessions: Callable[[Draft, list[Session]], None],
     ) -> None:
         self._book = book
         self._sessions = sessions
+        self._permits = permits
         self._partition = partition
         self._start_sessions = start_sessions
         self._answers: dict[str, list[ClaimAnswer]] = defaultdict(list)
@@ -55,8 +58,15 @@ class Claims:
             decided = refuse(report.claims, refusal)
         else:
             room_bytes = GRANT_PAYLOAD_BYTES_MAX - self._payload_bytes
-            decided = decide_claims(self._book, report.session, report.claims, room_bytes)
+            decided = decide_claims(
+                self._book,
+                report.session,
+                report.claims,
+                room_bytes,
+                lambda lane: self._permits.claim(lane, draft.now),
+            )
         first_token = self._record(decided, session, draft)
+        self._permits.ask_for_claims(draft)
         self._answers[report.session] += [one.answer(first_token) for one in decided.decisions]
         self._counted += decided.decisions
         self._start_by = draft.now + START_WITHIN_MS
@@ -67,7 +77,9 @@ class Claims:
             return -1
         self._payload_bytes += decided.payload_bytes
         self._start_sessions(draft, [session])
-        return draft.add(granted_event(decided.grants))
+        first_token = draft.add(granted_event(decided.grants, decided.permits))
+        self._permits.used()
+        return first_token
 
     def replies(self) -> Iterable[Inbox]:
         """Answers gathered since the last call; they count from here on."""

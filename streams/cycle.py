@@ -11,16 +11,28 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Final
 
+import msgspec
 import structlog
 
-from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.commands import Command, QueueCommand
+from minutebook.domain.commands import Command
 from minutebook.domain.decide import decide
 from minutebook.domain.queues import queue_copied
-from minutebook.domain.records import ForwardedCommand, Inbox, Mail, QueueFact, Report, Tick
+from minutebook.domain.records import (
+    ForwardedCommand,
+    Inbox,
+    LimitFact,
+    Mail,
+    PermitDemand,
+    PermitGrant,
+    PermitReturn,
+    QueueFact,
+    Report,
+    Tick,
+)
+from minutebook.domain.subjects import is_addressed, key_of, subject_of
 from minutebook.errors import DecodeError
 from minutebook.log.draft import Draft
 from minutebook.log.port import RawRecord, Unreadable
@@ -33,6 +45,7 @@ from streams.feed import Feed
 from streams.granting import Granting
 from streams.lanes import Lanes
 from streams.open_queues import OpenQueues
+from streams.permits import Permits
 from streams.process import Burst
 from streams.repeats import Repeats
 from streams.reports import Reports
@@ -85,8 +98,9 @@ class Cycle:
         lanes = Lanes(book.rows)
         self.open_queues = OpenQueues(book, lanes, partition)
         self.due = DueRows(book, partition, monotonic, self.open_queues.names)
-        self.granting = Granting(book, self.due, lanes, self.open_queues.names, sessions, burst)
-        self.claims = Claims(book, sessions, partition, self.granting.start_sessions)
+        self.permits = Permits(book, lanes, partition, partitions)
+        self.granting = Granting(book, self.due, lanes, self.open_queues.names, sessions, self.permits, burst)
+        self.claims = Claims(book, sessions, self.permits, partition, self.granting.start_sessions)
         self.telling = Telling(book, sessions, self.granting, partition)
         self.reports = Reports(book, sessions, partition, owner_id)
         self.can_grant = False
@@ -108,6 +122,7 @@ class Cycle:
                 self._say_heard(draft)
                 self.granting.grant(draft, taken)
             self.due.queue_overdue(draft, taken)
+            self.permits.settle(draft)
         except Redo as redo:
             self.due.poisoned.add(redo.place)
             self.restore(taken)
@@ -124,6 +139,7 @@ class Cycle:
         self.sessions.plan_over()
         self.reports.forget()
         self.claims.forget()
+        self.permits.look_again()
         self.rejected.clear()
 
     def _forget(self, draft: Draft) -> None:
@@ -185,6 +201,11 @@ class Cycle:
         return not (
             self.can_grant and self._repeats.is_repeat(record.value) and not self.granting.has_waiting()
         )
+
+    def next_at(self) -> int | None:
+        """When something that is known already must be decided without an input, ms; None if nothing must."""
+        instants = (self.due.held.next_at(), self.permits.next_at())
+        return min((at for at in instants if at is not None), default=None)
 
     def has_news(self) -> bool:
         """Whether an input waits that must not wait: anything but results that were heard."""
@@ -267,13 +288,11 @@ class Cycle:
         draft.add(facts.RecordRejected(topic, self._partition, record.offset, reason))
 
     def _command(self, command: Command, record: RawRecord, draft: Draft) -> None:
-        target = topics.partition_of(_key(command), self._partitions)
+        target = topics.partition_of(key_of(command), self._partitions)
         if target == self._partition:
             self._decide(command, record.stamp, draft)
             return
-        tenant, job_id = (
-            ("", command.name) if isinstance(command, QueueCommand) else (command.tenant, command.job_id)
-        )
+        tenant, job_id = subject_of(command)
         draft.add(
             facts.CommandForwarded(
                 target, tenant, job_id, command.command_id, record.stamp, record.offset, codec.encode(command)
@@ -291,6 +310,10 @@ class Cycle:
         match mail.body:
             case QueueFact() as fact:
                 draft.add(queue_copied(fact.name, fact))
+            case LimitFact() as fact:
+                draft.add(facts.LimitCopied(*msgspec.structs.astuple(fact)))
+            case PermitDemand() | PermitGrant() | PermitReturn() as permits:
+                self.permits.take(permits, mail.sender, draft)
             case ForwardedCommand() as forwarded:
                 self._forwarded(forwarded, record, draft)
 
@@ -303,7 +326,7 @@ class Cycle:
             return
         if (
             isinstance(command, Command)
-            and topics.partition_of(_key(command), self._partitions) == self._partition
+            and topics.partition_of(key_of(command), self._partitions) == self._partition
         ):
             self._decide(command, forwarded.accepted_at, draft)
         else:
@@ -360,18 +383,10 @@ def _is_urgent(report: Report) -> bool:
     )
 
 
-def _key(command: Command) -> str:
-    if isinstance(command, QueueCommand):
-        return ids.queue_key(command.name)
-    return ids.job_key(command.tenant, command.job_id)
-
-
 def _misaddressed(command: Command, key: bytes | None) -> str:
     """Why a single command cannot be taken as addressed; empty if it can."""
-    if not isinstance(command, QueueCommand) and not (
-        ids.is_name(command.tenant) and ids.is_name(command.job_id)
-    ):
+    if not is_addressed(command):
         return "a command without a valid tenant and job id"
-    if key is not None and key != _key(command).encode():
+    if key is not None and key != key_of(command).encode():
         return "key and body name different jobs"
     return ""

@@ -68,7 +68,7 @@ class DueSet:
     """Everything that is held, by lane."""
 
     def __init__(self) -> None:
-        self._lanes: dict[tuple[str, str, int, str], DueLane] = {}
+        self._lanes: dict[tuple[str, str, int, str, str], DueLane] = {}
         self._live: dict[bytes, Held] = {}
         self._last: DueLane | None = None
 
@@ -81,7 +81,7 @@ class DueSet:
 
     def put(self, key: bytes, due: Due, now: int) -> None:
         """Hold an execution. Those of one lane come in the order of the time index."""
-        lane = (due.queue, due.task, due.priority, due.tenant)
+        lane = (due.queue, due.task, due.priority, due.tenant, due.limit)
         found = self._last
         if found is None or found.lane != lane:
             found = self._last = self._lanes.get(lane) or self._open(Lane(*lane))

@@ -10,13 +10,14 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.due import Due, due_granted_event
-from minutebook.domain.grants import Plan, Row, Takers, granted_event
+from minutebook.domain.grants import Permit, Plan, Row, Takers, granted_event
 from minutebook.domain.offers import Session
 from minutebook.domain.outputs import GRANT_PAYLOAD_BYTES_MAX
 from minutebook.log.draft import Draft
 from streams.due_rows import DueRows
 from streams.due_set import DueLane
 from streams.lanes import Lanes, QueuedLane
+from streams.permits import LimitedLane, Permits
 from streams.process import Burst
 from streams.sessions import Sessions
 from streams.taken import Taken
@@ -25,6 +26,8 @@ GRANT_ROWS_MAX: Final = 8_000
 BURST_ROWS: Final = 64
 """So many grants in one frame, and more waits: a burst."""
 BURST_MS: Final = 200
+
+_Source = DueLane | QueuedLane | LimitedLane
 
 
 class _Made:
@@ -35,6 +38,8 @@ class _Made:
         self.due_sessions: list[Session] = []
         self.queued: list[Row] = []
         self.queued_sessions: list[Session] = []
+        self.permits: dict[int, list[Permit]] = {}
+        """By the place in `queued` of what runs under them."""
         self.rows = 0
         self.payload_bytes = 0
 
@@ -43,9 +48,17 @@ class Granting:
     """Makes the grants of one partition. What waits on one of `open_queues` is claimed, never granted to an offer."""
 
     def __init__(
-        self, book: Book, due: DueRows, lanes: Lanes, open_queues: Set[str], sessions: Sessions, burst: Burst
+        self,
+        book: Book,
+        due: DueRows,
+        lanes: Lanes,
+        open_queues: Set[str],
+        sessions: Sessions,
+        permits: Permits,
+        burst: Burst,
     ) -> None:
         self._book = book
+        self._permits = permits
         self._due = due
         self._open_queues = open_queues
         self._sessions = sessions
@@ -61,8 +74,12 @@ class Granting:
         takers = Takers(self._sessions, draft.now)
         if not takers:
             return
+        queues = self._sources(draft.now)
+        limited = [source for found in queues.values() for source in found if isinstance(source, LimitedLane)]
+        if limited:
+            self._permits.ask(limited, takers, draft)
         made, rows_max = _Made(), min(GRANT_ROWS_MAX, draft.room())
-        for queue, sources in self._sources().items():
+        for queue, sources in queues.items():
             plan = Plan(queue, sources, takers, self._last_tenant[queue], self._sessions.came_back)
             for source, session in plan.grants():
                 if isinstance(source, DueLane):
@@ -76,13 +93,14 @@ class Granting:
             self._burst.until = draft.now + BURST_MS
         self._record_grants(draft, made)
 
-    def _sources(self) -> dict[str, list[DueLane | QueuedLane]]:
-        """Where something waits for a grant, by queue."""
-        found: dict[str, list[DueLane | QueuedLane]] = defaultdict(list)
+    def _sources(self, now: int) -> dict[str, list[_Source]]:
+        """Where something waits for a grant, by queue. What is due and has met a limit meanwhile is queued first."""
+        found: dict[str, list[_Source]] = defaultdict(list)
         for due in self._due.held:
-            found[due.lane.queue].append(due)
+            if not self._book.limits_of(due.lane.tenant, due.lane.limit):
+                found[due.lane.queue].append(due)
         for queue, lanes in self.lanes.by_queue.items():
-            found[queue] += lanes.values()
+            found[queue] += self._permits.gated(lanes.values(), now)
         for queue in self._open_queues:
             found.pop(queue, None)
         return {queue: sources for queue, sources in found.items() if not self._book.is_paused(queue)}
@@ -97,7 +115,10 @@ class Granting:
             made.payload_bytes += held.due.payload_bytes
             made.rows += 1
 
-    def _grant_queued(self, lane: QueuedLane, session: Session, taken: Taken, made: _Made) -> None:
+    def _grant_queued(
+        self, source: QueuedLane | LimitedLane, session: Session, taken: Taken, made: _Made
+    ) -> None:
+        lane = source.queued if isinstance(source, LimitedLane) else source
         row = lane.pop()
         taken.queued.append(row)
         key = lane.execution_key(row)
@@ -106,6 +127,8 @@ class Granting:
             return
         spec = self._book.specs.get(keys.spec_row(key[: key.rindex(b":")], execution.version))
         made.payload_bytes += 0 if spec is None else len(spec.payload)
+        if isinstance(source, LimitedLane):
+            made.permits[len(made.queued)] = self._permits.use(lane.lane.tenant, source.names)
         name = row[lane.name_at :].decode()
         made.queued.append((lane.lane.tenant, name, execution.attempt, session.name))
         made.queued_sessions.append(session)
@@ -116,7 +139,8 @@ class Granting:
         if made.due:
             draft.add(due_granted_event(made.due, [session.name for session in made.due_sessions]))
         if made.queued:
-            draft.add(granted_event(made.queued))
+            draft.add(granted_event(made.queued, made.permits))
+            self._permits.used()
 
     def start_sessions(self, draft: Draft, sessions: list[Session]) -> None:
         """A session's first grant is preceded by who it is."""
@@ -137,7 +161,8 @@ class Granting:
                 continue
             for prefix, queued in self.lanes.by_queue.get(queue, {}).items():
                 if queued.lane.task in session.tasks:
-                    found[queued.lane.priority] += self._book.counts.get(prefix) or 0
+                    waiting = self._book.counts.get(prefix) or 0
+                    found[queued.lane.priority] += self._permits.could_start(queued.lane, waiting)
         for due in self._due.held:
             is_its = due.lane.task in session.tasks and due.lane.queue in session.queues
             if is_its and not self._book.is_paused(due.lane.queue):
@@ -155,7 +180,7 @@ class Granting:
         takers = Takers(self._sessions, now)
         return bool(takers) and any(
             takers.best(queue, source.lane.task) is not None
-            for queue, sources in self._sources().items()
+            for queue, sources in self._sources(now).items()
             for source in sources
             if source.head_at() is not None
         )

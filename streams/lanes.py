@@ -101,7 +101,8 @@ class Lanes:
 
 
 def lane_prefix_of(key: bytes) -> bytes:
-    """The lane's part of a row's key: queue, task, then priority and tenant, each closed by NUL."""
+    """The lane's part of a row's key: queue, task, then priority and tenant, then limit, each closed by NUL."""
     first = key.index(b"\0")
     second = key.index(b"\0", first + 1)
-    return key[: key.index(b"\0", second + 1) + 1]
+    third = key.index(b"\0", second + 1)
+    return key[: key.index(b"\0", third + 1) + 1]

@@ -448,9 +448,9 @@ class Owner:
         now = self._clock()
         deadline = self._core.sessions.next_deadline(now)
         delays = [IDLE_MAX_S, self._due_in_s()]
-        held_until = self._core.due.held.next_at()
-        if held_until is not None:
-            delays.append((held_until - now) / 1000)
+        next_at = self._core.next_at()
+        if next_at is not None:
+            delays.append((next_at - now) / 1000)
         if deadline is not None and self._core.reports.tick_sent_at is None:
             delays.append((deadline + TICK_SLACK_MS - now) / 1000)
         if self._core.can_grant and self._core.granting.has_grantable(self._now()):

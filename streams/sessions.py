@@ -58,7 +58,7 @@ class Sessions:
             session.lease_ms, session.pulse_ms = row.lease_ms, row.pulse_ms
         for key, execution in sorted(self._book.running.scan(b""), key=lambda row: row[1].token):
             session = self._holders[execution.token] = self.open(execution.session)
-            session.take(execution.token, key)
+            session.take(execution.token, key, has_permits=bool(execution.permits))
 
     def __iter__(self) -> Iterator[Session]:
         return iter(self._by_name.values())
@@ -122,12 +122,14 @@ class Sessions:
         is_capped = [session.has_caps() for session in sessions]
         holders, came_back = self._holders, self.came_back
         rows = zip(event.tenant, event.executions, event.session, strict=True)
+        permitted = set(event.permit_row) if isinstance(event, facts.ExecutionsGranted) else ()
         for granted, (tenant, name, number) in enumerate(rows, token):
             key = tenants[tenant] + name.encode()
             session = holders[granted] = sessions[number]
             if came_back:
                 came_back.forget(key)
-            session.take(granted, key, self._queue_of(key) if is_capped[number] else "")
+            queue = self._queue_of(key) if is_capped[number] else ""
+            session.take(granted, key, queue, has_permits=bool(permitted) and granted - token in permitted)
 
     def _ended(self, tokens: Sequence[int]) -> None:
         self.overruns.ended(tokens)
@@ -196,8 +198,7 @@ class Sessions:
             tokens = [
                 token
                 for token in session.unacknowledged
-                if (sent := session.sent_at.get(token >> 16)) is not None
-                and sent + session.withdraw_ms < self.evidence
+                if (over_at := session.withdraw_at(token)) is not None and over_at < self.evidence
             ]
             if tokens:
                 yield session, tokens
@@ -214,9 +215,9 @@ class Sessions:
     def _earliest_deadline(self) -> int | None:
         deadlines = [session.lease_end() for session in self if session.stamp >= 0]
         for session in self:
-            oldest = session.oldest_unacknowledged_at()
-            if oldest is not None:
-                deadlines.append(oldest + session.withdraw_ms)
+            withdraw_at = session.next_withdrawal_at()
+            if withdraw_at is not None:
+                deadlines.append(withdraw_at)
         if self.overruns.next_at is not None:
             deadlines.append(self.overruns.next_at)
         return min(deadlines, default=None)

@@ -223,7 +223,7 @@ def _row(services: Services, tenant: str, name: str) -> ExecutionRow | None:
 def _around(services: Services, tenant: str, job_id: str) -> Around:
     view = services.view
     worker_of = view.parts[view.partition_of_job(tenant, job_id)].worker
-    return Around(worker_of, "paused_queue" if view.is_paused(tenant, job_id) else "worker")
+    return Around(worker_of, view.waiting_for(tenant, job_id, services.clock.now()))
 
 
 def _has_ended(services: Services, tenant: str, name: str) -> Callable[[], bool]:

@@ -62,6 +62,7 @@ def submit_command(
         traceparent=traceparent,
         priority=submission.priority,
         policy=submission.policy,
+        limit=submission.limit,
     )
 
 

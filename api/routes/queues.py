@@ -10,19 +10,18 @@ from fastapi import APIRouter, Depends, Request, Response
 from api.answers import queue_body
 from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept, check_distinct, check_value, read_body, read_object, read_value
-from api.decisions import accepted_later, caught_up, decide, json_response, preference_of, refusal_of
+from api.decisions import accepted_later, caught_up, json_response
 from api.described import AFTER, BODY, CURSOR, LIMIT, PREFER, WRITE, described
+from api.everywhere import decide_everywhere
 from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
-from api.positions import Token
 from api.problems import Refused
-from api.sender import Keyed
 from api.services import Services, services_of
 from api.wishes import read_wish
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, FieldError, Queue, QueuePage, QueueRequest, ReasonRequest
 from minutebook.domain.commands import DeclareQueue, DrainQueue, PauseQueue, QueueCommand, ResumeQueue
 from minutebook.domain.view_rows import QueueRow
-from minutebook.ids import is_name, queue_key
+from minutebook.ids import is_name
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
@@ -58,7 +57,7 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
         is_open=wanted.open,
         tenants=wanted.tenants,
     )
-    return await decide_everywhere(request, services, command)
+    return await _decide_everywhere(request, services, command)
 
 
 @router.get(
@@ -176,31 +175,21 @@ async def _change(
         actor=caller.actor,
         reason=wish.reason,
     )
-    return await decide_everywhere(request, services, command)
+    return await _decide_everywhere(request, services, command)
 
 
-async def decide_everywhere(request: Request, services: Services, command: QueueCommand) -> Response:
+async def _decide_everywhere(request: Request, services: Services, command: QueueCommand) -> Response:
     """The queue, once every partition knows it as the command left it. Raises Refused where its home refuses."""
     view, name = services.view, command.name
-    home = view.partition_of_queue(name)
-    wait_s = preference_of(request).wait_s
-    decision = await decide(services, home, Keyed(queue_key(name), command), wait_s)
-    if decision.row is None:
-        return accepted_later(decision)
-    if not decision.row.is_accepted:
-        raise refusal_of(decision.row)
-    changed = view.queue(home, name)
-    if changed is None:
-        raise Refused("not-found")
-    version = changed.version
 
-    def is_everywhere() -> bool:
-        copies = (view.queue(partition, name) for partition in range(view.partitions))
-        return all(copy is not None and copy.version >= version for copy in copies)
+    def version_in(partition: int) -> int | None:
+        copy = view.queue(partition, name)
+        return None if copy is None else copy.version
 
-    if not await view.until(is_everywhere, wait_s):
+    decision, token = await decide_everywhere(request, services, command, version_in)
+    changed = view.queue(view.partition_of_queue(name), name)
+    if token is None or decision.row is None or changed is None:
         return accepted_later(decision)
-    token = Token({part.partition: part.cursor.position for part in view.parts})
     is_new = isinstance(command, DeclareQueue) and decision.row.version == 1
     return json_response(queue_body(name, changed), 201 if is_new else 200, token=token)
 

@@ -61,6 +61,9 @@ def submit(
     ] = None,
     on_stuck: Annotated[str | None, typer.Option(help="report or stop; needs --stuck-after.")] = None,
     priority: Annotated[int | None, typer.Option(help="0 to 9, 9 goes first; 5 if not given.")] = None,
+    limit: Annotated[
+        str | None, typer.Option(help="Limit that holds beside the tenant's, where one is declared.")
+    ] = None,
     key: Key = None,
     output: Output = Format.TABLE,
 ) -> None:
@@ -82,6 +85,7 @@ def submit(
         "stuck_after": stuck_after,
         "on_stuck": on_stuck,
         "priority": priority,
+        "limit": limit,
     }
     request = JobRequest(task=task, payload=read_payload(payload), **_given(given))
     with SyncClient() as client:
@@ -162,6 +166,7 @@ def _write_job(job: Job, output: Format) -> None:
         "start deadline": job.start_deadline,
         "stuck after": f"{job.stuck_after}, then {job.on_stuck}" if job.stuck_after else None,
         "priority": job.priority,
+        "limit": job.limit,
         "created": job.created_at,
         "executions": counts or "none yet",
     }

@@ -17,7 +17,10 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
+from minutebook.client.answers import decided as _decided
+from minutebook.client.answers import decoded as _decoded
 from minutebook.client.errors import ApiError, UnavailableError, error_of
+from minutebook.client.limits import Limits, SyncLimits
 from minutebook.client.mint import mint_id
 from minutebook.client.models import (
     BatchRequest,
@@ -40,6 +43,7 @@ from minutebook.client.models import (
     WholeExecution,
 )
 from minutebook.client.settings import ClientSettings
+from minutebook.client.stepping import each
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -80,6 +84,8 @@ class Client:
             transport=transport,
         )
         self._position: str | None = None
+        self.limits = Limits(self._send, self._items)
+        """Limits of the tenant and of its jobs."""
 
     async def __aenter__(self) -> Client:
         return self
@@ -287,15 +293,6 @@ def _refusal(answer: httpx.Response) -> ApiError:
     return error_of(problem, float(after) if after.isdecimal() else None)
 
 
-def _decoded(answer: httpx.Response, kind: type[T]) -> T:
-    return msgspec.json.decode(answer.content, type=kind)
-
-
-def _decided(answer: httpx.Response, kind: type[T]) -> T | Command:
-    """A result, or the command where it was not decided in time."""
-    return _decoded(answer, Command) if answer.status_code == 202 else _decoded(answer, kind)
-
-
 def _job_path(job_id: str) -> str:
     return f"/v1/jobs/{quote(job_id, safe='')}"
 
@@ -312,6 +309,8 @@ class SyncClient:
     ) -> None:
         self._runner = asyncio.Runner()
         self._client = Client(settings, transport=transport)
+        self.limits = SyncLimits(self._client.limits, self._runner)
+        """See `Client.limits`."""
 
     def __enter__(self) -> SyncClient:
         return self
@@ -408,15 +407,7 @@ class SyncClient:
         return self._run(self._client.command(command_id))
 
     def _each(self, found: AsyncIterator[T]) -> Iterator[T]:
-        while True:
-            try:
-                yield self._run(_next(found))
-            except StopAsyncIteration:
-                return
+        return each(self._runner, found)
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(call)
-
-
-async def _next(found: AsyncIterator[T]) -> T:
-    return await anext(found)

@@ -32,6 +32,10 @@ _NonRetryable = Annotated[
     Meta(max_length=32, description="error types after which it is given up at once"),
 ]
 _MaxLosses = Annotated[int, Meta(ge=1, le=100, description="lost attempts after which it is given up")]
+_Concurrency = Annotated[int, Meta(ge=1, le=100_000, description="attempts that run at once, at most")]
+_RateCount = Annotated[
+    int, Meta(ge=1, le=1_000, description="attempts that start within any rate_period, at most")
+]
 _Priority = Annotated[int, Meta(ge=0, le=9, description="9 goes first")]
 
 
@@ -81,6 +85,10 @@ class JobRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True,
     ] = UNSET
     on_stuck: Annotated[OnStuck, Meta(description="`stop` also stops it; needs stuck_after")] = "report"
     priority: _Priority = 5
+    limit: Annotated[
+        Name | UnsetType,
+        Meta(description="limit that holds beside the tenant-wide one, where they are declared"),
+    ] = UNSET
 
 
 class Counts(msgspec.Struct):
@@ -123,6 +131,7 @@ class Job(msgspec.Struct, kw_only=True):
     stuck_after: DurationText | None = None
     on_stuck: OnStuck = "report"
     priority: _Priority = 5
+    limit: Name | None = None
     status: JobStatus
     version: int
     next_at: InstantText | None
@@ -160,9 +169,9 @@ class Execution(msgspec.Struct, kw_only=True):
     queued_at: InstantText | None = None
     started_at: InstantText | None = None
     ended_at: InstantText | None = None
-    waiting_for: Annotated[Literal["worker", "paused_queue"] | None, Meta(description="of a queued one")] = (
-        None
-    )
+    waiting_for: Annotated[
+        Literal["worker", "permit", "paused_queue"] | None, Meta(description="of a queued one")
+    ] = None
     worker: str | None = None
     progress: Progress | None = None
     result: Annotated[Raw, Meta(description="what the task returned, any JSON; null without one")] = (
@@ -273,6 +282,47 @@ class QueueRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=Tru
     open: Annotated[
         bool, Meta(description="due records go to executions-due.<name>, for consumers without the SDK")
     ] = False
+
+
+class Limit(msgspec.Struct, kw_only=True):
+    """A limit of a tenant's jobs. Null bounds nothing; without a name it holds for all of them."""
+
+    name: Annotated[Name | None, Meta(description="null = the tenant-wide limit")]
+    version: int
+    concurrency: _Concurrency | None = None
+    rate_count: _RateCount | None = None
+    rate_period: DurationText | None = None
+    paused_until: Annotated[InstantText | None, Meta(description="nothing starts before")] = None
+    in_use: Annotated[
+        int, Meta(description="permits that are out: attempts that run, or start in a moment")
+    ] = 0
+    waiting: Annotated[
+        int, Meta(description="permits that are asked for, for free slots of workers, and not there")
+    ] = 0
+
+
+class LimitPage(msgspec.Struct):
+    """Limits by name, the tenant-wide one first."""
+
+    items: list[Limit]
+    next_cursor: str | None
+
+
+class LimitRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """The bounds of a limit; what is left out bounds nothing."""
+
+    concurrency: _Concurrency | UnsetType = UNSET
+    rate_count: _RateCount | UnsetType = UNSET
+    rate_period: Annotated[DurationText | UnsetType, Meta(description="with rate_count, PT1S to P1D")] = UNSET
+
+
+class PauseRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """Until when nothing starts, and why."""
+
+    until: Annotated[
+        str, Meta(description="an instant with an offset, or a duration from now; at most 366 days")
+    ]
+    reason: Annotated[str, Meta(max_length=1000)] = ""
 
 
 class FieldError(msgspec.Struct):

@@ -14,7 +14,19 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from minutebook.domain import keys
-from minutebook.domain.state import Answer, Cursor, Execution, Job, Queue, Session, Spec
+from minutebook.domain.known_limits import KnownLimits
+from minutebook.domain.state import (
+    Answer,
+    Cursor,
+    Execution,
+    Home,
+    Job,
+    Limit,
+    Queue,
+    Session,
+    Spec,
+    Stock,
+)
 from minutebook.store.port import Rows
 
 T = TypeVar("T")
@@ -35,10 +47,14 @@ FAMILIES: Final = (
     "dead",
     "commands",
     "ended",
+    "limits",
+    "stocks",
+    "homes",
+    "permits",
 )
 REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended")
 CACHED_MAX: Final = 20_000
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of these rows: a store of another version is dropped and folded again."""
 DEFAULT_QUEUE: Final = "default"
 
@@ -148,6 +164,11 @@ class Book:
         self.dead = Family(rows, "dead", Execution)
         self.commands = Family(rows, "commands", Answer)
         self.ended = Family(rows, "ended", bytes)
+        self.limits = Family(rows, "limits", Limit)
+        self._known_limits = KnownLimits(self.limits)
+        self.stocks = Family(rows, "stocks", Stock)
+        self.homes = Family(rows, "homes", Home)
+        self.permits = Family(rows, "permits", int)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
             "cursor": self.cursors,
             "jobs": self.jobs,
@@ -164,6 +185,10 @@ class Book:
             "dead": self.dead,
             "commands": self.commands,
             "ended": self.ended,
+            "limits": self.limits,
+            "stocks": self.stocks,
+            "homes": self.homes,
+            "permits": self.permits,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
         self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)
@@ -211,6 +236,18 @@ class Book:
         found = self.queue(queue)
         return found is not None and found.is_paused
 
+    def limit(self, tenant: str, name: str) -> Limit | None:
+        """A limit that holds; an empty name is that of the tenant-wide one. None where there is none."""
+        return self._known_limits.get(tenant, name)
+
+    def limits_of(self, tenant: str, key: str) -> tuple[str, ...]:
+        """Names of the limits that hold for a job with that key (empty = none): the key's first, then the tenant's."""
+        return self._known_limits.of(tenant, key)
+
+    def put_limit(self, tenant: str, name: str, limit: Limit) -> None:
+        """Write a limit, unless a version as new is known."""
+        self._known_limits.put(tenant, name, limit)
+
     def is_of_this_format(self) -> bool:
         """Whether the stored rows were written by this version of fold."""
         return self.cursor.format == FORMAT
@@ -234,6 +271,7 @@ class Book:
 
     def discard(self) -> None:
         """Everything pending is forgotten: its frame is void."""
+        self._known_limits.discard()
         for family in self._families.values():
             family.discard()
         self._ranges = []

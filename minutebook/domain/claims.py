@@ -6,13 +6,14 @@ while its attempt runs. Pure over the book and the session as it was heard.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from minutebook import ids
 from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.grants import Row
+from minutebook.domain.grants import NO_PERMITS, Permit, Row
+from minutebook.domain.keys import Lane
 from minutebook.domain.offers import Session
 from minutebook.domain.placing import spec_of
 from minutebook.domain.records import Claim, ClaimAnswer
@@ -32,6 +33,7 @@ REFUSALS: Final = {
     "no_session": "send a full pulse with offer 0 first, then claim again",
     "leaving": "this session said that it takes nothing more; claim in a new one",
     "later": "nothing is granted at this moment; claim again",
+    "no_permit": "a limit lets nothing more start at this moment; claim again, a permit is asked for",
 }
 """Code of a refusal -> what follows for the consumer. Both are in the answer, as `code: remedy`."""
 
@@ -59,11 +61,13 @@ class Decision(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """Grants to be recorded together, in the order of their rows, and what each claim of the report comes to."""
+    """Grants to be recorded together, in the order of their rows, and what each claim of the report comes to; `permits`
+    by the row of the grant."""
 
     grants: list[Row]
     decisions: list[Decision]
     payload_bytes: int
+    permits: Mapping[int, list[Permit]] = NO_PERMITS
 
 
 def senseless(claims: Sequence[Claim]) -> str:
@@ -90,9 +94,16 @@ def standing(session: Session | None, stamp: int, now: int, can_grant: bool) -> 
     return ""
 
 
-def decide_claims(book: Book, session: str, claims: Sequence[Claim], room_bytes: int) -> Decided:
+Permitted = Callable[[Lane], list[Permit] | None]
+"""The permits under which one more execution of a lane may start; none where it needs none, None where one is lacking."""
+
+
+def decide_claims(
+    book: Book, session: str, claims: Sequence[Claim], room_bytes: int, permitted: Permitted
+) -> Decided:
     """The claims of one report of `session`, which may be granted payloads of `room_bytes` in this frame."""
     grants: list[Row] = []
+    permits: dict[int, list[Permit]] = {}
     decisions: list[Decision] = []
     rows: dict[bytes, int] = {}
     payload_bytes = 0
@@ -104,12 +115,19 @@ def decide_claims(book: Book, session: str, claims: Sequence[Claim], room_bytes:
         elif spec is not None and payload_bytes >= room_bytes:
             decision = decision._replace(outcome="later")
         elif spec is not None:
+            lane = Lane(spec.queue, spec.task, spec.priority, claim.tenant, spec.limit)
+            found = permitted(lane)
+            if found is None:
+                decisions.append(decision._replace(outcome="no_permit"))
+                continue
+            if found:
+                permits[len(grants)] = found
             decision = decision._replace(row=len(grants))
             rows[key] = len(grants)
             grants.append((claim.tenant, claim.execution, claim.attempt, session))
             payload_bytes += len(spec.payload)
         decisions.append(decision)
-    return Decided(grants, decisions, payload_bytes)
+    return Decided(grants, decisions, payload_bytes, permits)
 
 
 def refuse(claims: Sequence[Claim], code: str) -> Decided:

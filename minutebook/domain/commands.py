@@ -36,6 +36,7 @@ class SubmitJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     traceparent: str = ""  # W3C trace context
     priority: int = 5  # 0-9, 9 first
     policy: Policy | None = None  # null = the defaults
+    limit: str = ""  # name of the limit that holds beside the tenant's; empty = none
 
 
 class CancelJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -126,6 +127,44 @@ class DrainQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     reason: str = ""
 
 
+class DeclareLimit(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: declare a limit or change it; the fields replace what was. Key limit:<tenant>:<name>."""
+
+    tenant: str
+    name: str  # empty = the tenant-wide one
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    concurrency: int | None = None  # attempts that run at once, at most; null = any number
+    rate_count: int | None = None  # starts within any rate_period_ms, at most; null = any number
+    rate_period_ms: int | None = None  # given with rate_count
+
+
+class PauseLimit(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: start nothing under a limit for a while, or resume it. Key limit:<tenant>:<name>."""
+
+    tenant: str
+    name: str  # empty = the tenant-wide one
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    reason: str = ""
+    until: int | None = None  # ms since the epoch, UTC
+    for_ms: int | None = None  # from the broker's stamp of this record; neither until nor for_ms = resume
+
+
+class DeleteLimit(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: free the jobs of a limit from it. Key limit:<tenant>:<name>."""
+
+    tenant: str
+    name: str  # empty = the tenant-wide one
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    reason: str = ""
+
+
 JobCommand = SubmitJob | CancelJob | RunJobNow | CancelExecution | RedriveExecution
 QueueCommand = DeclareQueue | PauseQueue | ResumeQueue | DrainQueue
-Command = JobCommand | QueueCommand
+LimitCommand = DeclareLimit | PauseLimit | DeleteLimit
+Command = JobCommand | QueueCommand | LimitCommand

@@ -17,16 +17,19 @@ from minutebook.domain.commands import (
     CancelJob,
     Command,
     JobCommand,
+    LimitCommand,
     QueueCommand,
     RedriveExecution,
     RunJobNow,
     SubmitJob,
 )
 from minutebook.domain.events import Event
+from minutebook.domain.limits import decide_limit
 from minutebook.domain.queues import decide_queue
 from minutebook.domain.redrive import redrive
 from minutebook.domain.refusal import Refusal, rejected
 from minutebook.domain.state import Job
+from minutebook.domain.subjects import subject_of
 from minutebook.domain.submit import submit
 
 COMMAND_AGE_MAX_MS: Final = 7 * keys.DAY_MS
@@ -39,8 +42,7 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
 
     Empty for a command whose answer is on record already.
     """
-    name = command.name if isinstance(command, QueueCommand) else command.job_id
-    row = keys.job_row("" if isinstance(command, QueueCommand) else command.tenant, name)
+    row = keys.job_row(*subject_of(command))
     try:
         _check_names(command)
         if _is_repeat(book, row, command):
@@ -48,6 +50,8 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
         _check_age(command, stamp)
         if isinstance(command, QueueCommand):
             return decide_queue(book, command, stamp)
+        if isinstance(command, LimitCommand):
+            return decide_limit(book, command, stamp)
         return [_decide_job(book, row, command, stamp)]
     except Refusal as refusal:
         return [rejected(command, refusal)]
@@ -80,7 +84,12 @@ def _check_names(command: Command) -> None:
         return
     if not ids.is_name(command.tenant):
         raise Refusal("invalid", "tenant", "1-128 ASCII letters, digits, . _ -")
-    if not ids.is_name(command.job_id):
+    if isinstance(command, LimitCommand):
+        if command.name and not ids.is_name(command.name):
+            raise Refusal(
+                "invalid", "name", "1-128 ASCII letters, digits, . _ -; empty = the tenant-wide one"
+            )
+    elif not ids.is_name(command.job_id):
         raise Refusal("invalid", "id", "1-128 ASCII letters, digits, . _ -")
     if not ids.is_command_id(command.command_id):
         raise Refusal("invalid", "command_id", "1-64 ASCII letters, digits, . _ -")

@@ -47,6 +47,7 @@ class Due(NamedTuple):
     priority: int
     payload_bytes: int
     expires: bool
+    limit: str
 
 
 def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
@@ -94,6 +95,7 @@ def _due(tenant: str, job_id: str, job: Job, spec: Spec, at: int, next_at: int) 
         spec.priority,
         len(spec.payload),
         job.has_deadlines,
+        spec.limit,
     )
 
 
@@ -119,6 +121,7 @@ def _execution_due(book: Book, row: bytes, at: int, now: int) -> tuple[list[Due]
         spec.priority,
         len(spec.payload),
         spec.policy.has_deadlines,
+        spec.limit,
     )
     return [due], []
 
@@ -178,7 +181,9 @@ def _skip(
 def queued_event(rows: list[Due]) -> facts.ExecutionsQueued:
     """`rows`, at least one, as columns."""
     columns = list(zip(*rows, strict=True))
-    tenants, queues, tasks = Names(), Names(), Names()
+    tenants, queues, tasks, limits = Names(), Names(), Names(), Names()
+    limit = limits.column(columns[12])
+    has_limits = any(limits.texts)
     return facts.ExecutionsQueued(
         tenant=tenants.column(columns[0]),
         queue=queues.column(columns[1]),
@@ -190,6 +195,8 @@ def queued_event(rows: list[Due]) -> facts.ExecutionsQueued:
         next_at=list(columns[7]),
         attempts=list(columns[8]),
         priorities=list(columns[9]),
+        limits=limits.texts if has_limits else [],
+        limit=limit if has_limits else [],
         tenants=tenants.texts,
         queues=queues.texts,
         tasks=tasks.texts,
@@ -201,7 +208,11 @@ def due_granted_event(rows: list[Due], sessions_of_rows: list[str]) -> facts.Exe
     queued = queued_event(rows)
     sessions = Names()
     return facts.ExecutionsDueGranted(
-        **{name: getattr(queued, name) for name in queued.__struct_fields__},
+        **{
+            name: getattr(queued, name)
+            for name in queued.__struct_fields__
+            if name not in ("limits", "limit")
+        },
         session=sessions.column(sessions_of_rows),
         sessions=sessions.texts,
         permits=[],

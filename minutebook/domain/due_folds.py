@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.permit_folds import bind
 from minutebook.domain.placing import (
     count_all,
     open_execution,
@@ -40,10 +42,13 @@ def queued(book: Book, event: facts.ExecutionsQueued, token: int, now: int) -> N
     executions, queued = book.executions.pending, book.queued.pending
     counts: Counter[bytes] = Counter()
     tenants, queues, tasks = event.tenants, event.queues, event.tasks
-    lanes = zip(event.tenant, event.queue, event.task, event.priorities, event.executions, strict=True)
+    limits = map(event.limits.__getitem__, event.limit) if event.limit else repeat("", len(event.executions))
+    lanes = zip(
+        event.tenant, event.queue, event.task, event.priorities, event.executions, limits, strict=True
+    )
     come = _come(book, event, now, "queued", "queued")
-    for (key, execution), (tenant, queue, task, priority, name) in zip(come, lanes, strict=True):
-        prefix = keys.lane_prefix(queues[queue], tasks[task], priority, tenants[tenant])
+    for (key, execution), (tenant, queue, task, priority, name, limit) in zip(come, lanes, strict=True):
+        prefix = keys.lane_prefix(queues[queue], tasks[task], priority, tenants[tenant], limit)
         queued[keys.queued_row(prefix, execution.ready_at, name)] = b""
         executions[key] = execution
         counts[prefix] += 1
@@ -125,9 +130,11 @@ def granted(book: Book, event: facts.ExecutionsGranted, token: int, now: int) ->
         if execution is None or execution.status != "queued":
             raise BrokenFrameError(f"{key!r} is not queued, it cannot be granted")
         spec = spec_of(book, key, execution.version)
-        prefix = keys.lane_prefix(spec.queue, spec.task, spec.priority, event.tenants[tenant])
+        prefix = keys.lane_prefix(spec.queue, spec.task, spec.priority, event.tenants[tenant], spec.limit)
         queued[keys.queued_row(prefix, execution.ready_at, execution_id)] = None
         counts[prefix] += 1
         running[key] = _run(execution, number, event.sessions[session_number], now)
         executions.pending[key] = None
     count_all(book, counts, -1)
+    if event.permit_row:
+        bind(book, event)

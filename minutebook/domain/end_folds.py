@@ -7,6 +7,7 @@ import msgspec
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.permit_folds import lay_down, spend
 from minutebook.domain.placing import (
     drop_waiting,
     end,
@@ -14,11 +15,12 @@ from minutebook.domain.placing import (
     open_execution,
     requeue,
     spec_of,
+    take_back,
     take_running,
     unplace,
 )
 from minutebook.domain.record_folds import remember
-from minutebook.domain.state import NONE_AT
+from minutebook.domain.state import NONE_AT, Execution
 from minutebook.domain.transitions import require
 from minutebook.errors import BrokenFrameError
 
@@ -30,13 +32,18 @@ def succeeded(book: Book, event: facts.AttemptsSucceeded, token: int, now: int) 
     running = book.running.pending
     get = book.running.get
     tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
+    permitted: list[tuple[bytes, Execution]] = []
     for tenant, execution_id, ended in zip(event.tenant, event.executions, event.tokens, strict=True):
         key = tenants[tenant] + execution_id.encode()
         execution = get(key)
         if execution is None or execution.token != ended:
             raise BrokenFrameError(f"{key!r} does not run under token {ended}, it cannot succeed")
         running[key] = None
+        if execution.permits:
+            permitted.append((key, execution))
         end(book, key, execution, "succeeded", now)
+    if permitted:
+        spend(book, permitted)
 
 
 def failed(book: Book, event: facts.AttemptFailed, token: int, now: int) -> None:
@@ -99,20 +106,23 @@ def _worker_died(book: Book, key: bytes, has_retry: bool) -> None:
 def returned(book: Book, event: facts.GrantsReturned, token: int, now: int) -> None:
     """Granted and not run."""
     more = 1 if event.reason == "withdrawn" else 0
+    permitted: list[tuple[bytes, Execution]] = []
     for number, execution_id in enumerate(event.executions):
         key = keys.execution_row(event.tenants[event.tenant[number]], execution_id)
         wait_until = event.wait_until[number]
         waits = wait_until >= 0
-        execution = take_running(
-            book, key, event.tokens[number], "returned", "scheduled" if waits else "queued"
-        )
-        execution = replace(execution, withdrawals=execution.withdrawals + more)
+        execution = take_back(book, key, event.tokens[number], "returned", "scheduled" if waits else "queued")
+        if execution.permits:
+            permitted.append((key, execution))
+        execution = replace(execution, withdrawals=execution.withdrawals + more, permits=[])
         if not waits:
             requeue(book, key, execution)
             continue
         at = max(wait_until, now)
         book.index.put(keys.index_row(at, keys.EXECUTION, key), b"")
         book.executions.put(key, replace(execution, status="scheduled", token=-1, session="", indexed_at=at))
+    if permitted:
+        lay_down(book, permitted, now)
 
 
 def dead(book: Book, event: facts.ExecutionDead, token: int, now: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from minutebook.domain import due_folds, end_folds, job_folds, record_folds
+from minutebook.domain import due_folds, end_folds, job_folds, permit_folds, record_folds
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
@@ -57,4 +57,12 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.ExecutionExpired: end_folds.expired,
     facts.ExecutionCancelled: job_folds.execution_cancelled,
     facts.ExecutionRedriven: job_folds.redriven,
+    facts.LimitDeclared: record_folds.limit_declared,
+    facts.LimitCopied: record_folds.limit_copied,
+    facts.PermitsAsked: permit_folds.asked,
+    facts.PermitsDemanded: permit_folds.demanded,
+    facts.PermitsGranted: permit_folds.granted,
+    facts.PermitsReceived: permit_folds.received,
+    facts.PermitsReleased: permit_folds.released,
+    facts.PermitsReturned: permit_folds.returned,
 }

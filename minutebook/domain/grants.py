@@ -6,8 +6,9 @@ Pure over what it is given: fronts of lanes and sessions. Priority is strict wit
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, Generic, Protocol, TypeVar
 
 from minutebook.domain import events as facts
 from minutebook.domain.came_back import CameBack
@@ -58,6 +59,14 @@ class Takers:
             else:
                 heapq.heapreplace(heap, (-left, name, session))
         return None
+
+    def able(self, queue: str, task: str) -> list[Session]:
+        """Every session that `best` could name."""
+        return [
+            session
+            for session in self._able
+            if task in session.tasks and queue in session.queues and session.free_for(queue) > 0
+        ]
 
     def _heap(self, queue: str, task: str) -> list[tuple[int, str, Session]]:
         heap = [
@@ -161,12 +170,18 @@ class Plan(Generic[S]):
 
 Row = tuple[str, str, int, str]
 """(tenant, execution id, attempt, session) of a grant."""
+Permit = tuple[str, int]
+"""(name of the limit, permit)."""
+NO_PERMITS: Final[Mapping[int, list[Permit]]] = MappingProxyType({})
 
 
-def granted_event(rows: list[Row]) -> facts.ExecutionsGranted:
-    """Grants of what was queued, at least one, as columns."""
+def granted_event(
+    rows: list[Row], permits: Mapping[int, list[Permit]] = NO_PERMITS
+) -> facts.ExecutionsGranted:
+    """Grants of what was queued, at least one, as columns; `permits` by the row that runs under them."""
     tenant, executions, attempts, session = map(list, zip(*rows, strict=True))
-    tenants, sessions = Names(), Names()
+    tenants, sessions, limits = Names(), Names(), Names()
+    bound = [(row, name, permit) for row, held in permits.items() for name, permit in held]
     return facts.ExecutionsGranted(
         tenant=tenants.column(tenant),
         executions=executions,
@@ -175,4 +190,8 @@ def granted_event(rows: list[Row]) -> facts.ExecutionsGranted:
         tenants=tenants.texts,
         sessions=sessions.texts,
         permits=[],
+        permit_row=[row for row, _, _ in bound],
+        permit_limit=limits.column([name for _, name, _ in bound]),
+        permit_ids=[permit for _, _, permit in bound],
+        limits=limits.texts,
     )

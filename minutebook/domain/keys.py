@@ -61,6 +61,11 @@ def spec_row(job: bytes, version: int) -> bytes:
     return job + _version(version)
 
 
+def limit_row(tenant: str, name: str) -> bytes:
+    """Row of a limit; those of one tenant follow one another, the tenant-wide one (no name) first."""
+    return f"{tenant}\0{name}".encode()
+
+
 def names(row: bytes) -> tuple[str, str]:
     """(tenant, job id) or (tenant, execution id) in a row's key."""
     tenant, _, rest = row.decode().partition("\0")
@@ -84,22 +89,25 @@ def index_parts(key: bytes) -> tuple[int, int, bytes]:
 
 
 @lru_cache(maxsize=4096)
-def lane_prefix(queue: str, task: str, priority: int, tenant: str) -> bytes:
+def lane_prefix(queue: str, task: str, priority: int, tenant: str, limit: str) -> bytes:
     """Start of the keys of the rows that are queued alike."""
-    return f"{queue}\0{task}\0{9 - priority}{tenant}\0".encode()
+    return f"{queue}\0{task}\0{9 - priority}{tenant}\0{limit}\0".encode()
 
 
 class Lane(NamedTuple):
-    """What is queued alike: it goes to the same sessions, in order of time."""
+    """What is queued alike: it goes to the same sessions, under the same permits, in order of time. `limit` is what its
+    jobs name, empty = none.
+    """
 
     queue: str
     task: str
     priority: int
     tenant: str
+    limit: str = ""
 
     def prefix(self) -> bytes:
         """Start of the keys of its rows."""
-        return lane_prefix(self.queue, self.task, self.priority, self.tenant)
+        return lane_prefix(self.queue, self.task, self.priority, self.tenant, self.limit)
 
 
 def queued_row(prefix: bytes, ready_at: int, execution: str) -> bytes:
@@ -110,9 +118,14 @@ def queued_row(prefix: bytes, ready_at: int, execution: str) -> bytes:
 def queued_parts(key: bytes) -> tuple[Lane, str]:
     """(lane, execution id) of a row of the queued set."""
     queue, task, rest = key.split(b"\0", 2)
-    tenant, _, tail = rest[1:].partition(b"\0")
-    lane = Lane(queue.decode(), task.decode(), 9 - (rest[0] - 48), tenant.decode())
+    tenant, limit, tail = rest[1:].split(b"\0", 2)
+    lane = Lane(queue.decode(), task.decode(), 9 - (rest[0] - 48), tenant.decode(), limit.decode())
     return lane, tail[8:].decode()
+
+
+def permit_row(limit: bytes, permit: int) -> bytes:
+    """Row of a permit that is out, where `limit` is the row of its limit."""
+    return limit + b"\0" + _U64.pack(permit)
 
 
 def remembered_row(day: int, row: bytes) -> bytes:

@@ -7,8 +7,10 @@ token that it says it has seen, those that ended meanwhile too. Instants are the
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import Final, NamedTuple
 
+from minutebook.domain.outputs import START_WITHIN_MS
 from minutebook.domain.records import FullPulse, Report
 
 OFFER_MAX: Final = 65_536
@@ -45,6 +47,8 @@ class Session:
         self.above: deque[int] = deque()
         self.capped: dict[int, str] = {}
         self.unacknowledged: dict[int, None] = {}
+        self.permitted: set[int] = set()
+        """Of its tokens those that run under permits: nobody else may run meanwhile, so they are withdrawn late."""
         self.sent_at: dict[int, int] = {}
         self.listed: set[int] = set()
         self.missing: dict[int, int] = {}
@@ -96,14 +100,33 @@ class Session:
             return self.sent_at.get(token >> 16)
         return None
 
-    def take(self, token: int, key: bytes, capped_queue: str = "") -> None:
+    def take(self, token: int, key: bytes, capped_queue: str = "", *, has_permits: bool = False) -> None:
         """A grant to it is in the log; its queue is told where the session caps any."""
         self.running[token] = key
+        if has_permits:
+            self.permitted.add(token)
         if token > self.last_token:
             self.above.append(token)
             if capped_queue:
                 self.capped[token] = capped_queue
         self.unacknowledged[token] = None
+
+    def withdraw_at(self, token: int) -> int | None:
+        """When an unacknowledged grant may be taken back, None if the broker has not acknowledged it yet, or its end waits
+        for something else than time.
+
+        One under permits only once a pulse that came a lease after `start_by` has not seen it: whoever wrote that pulse
+        has not started it and never will, or has lost its lease meanwhile.
+        """
+        sent_at = self.sent_at.get(token >> 16)
+        if token not in self.permitted or not sent_at:
+            return None if sent_at is None else sent_at + self.withdraw_ms
+        return None if token <= self.last_token else sent_at + START_WITHIN_MS + 2 * self.lease_ms
+
+    def next_withdrawal_at(self) -> int | None:
+        """When the first of its grants may be taken back, None if none may."""
+        tokens = self.unacknowledged if self.permitted else islice(self.unacknowledged, 1)
+        return min((at for token in tokens if (at := self.withdraw_at(token)) is not None), default=None)
 
     def drop(self, token: int) -> None:
         """That grant runs no more."""
@@ -113,6 +136,8 @@ class Session:
             self.listed.discard(token)
         if self.missing:
             self.missing.pop(token, None)
+        if self.permitted:
+            self.permitted.discard(token)
         if not self.unacknowledged:
             self.sent_at.clear()
 

@@ -15,8 +15,9 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.names import Names
+from minutebook.domain.permit_mail import permit_mail
 from minutebook.domain.queues import queue_fact
-from minutebook.domain.records import DeadLetter, ForwardedCommand, Granted, Inbox, Mail
+from minutebook.domain.records import DeadLetter, ForwardedCommand, Granted, Inbox, LimitFact, Mail, QueueFact
 from minutebook.domain.retries import deadline_at
 from minutebook.domain.state import NONE_AT, Execution, Spec
 from minutebook.errors import BrokenFrameError
@@ -186,13 +187,15 @@ def _single(
     frame, row = token >> 16, token & 0xFFFF
     match event:
         case facts.QueueDeclared():
-            fact = queue_fact(event)
-            for other in range(partitions):
-                if other != partition:
-                    yield ToPartition(other, Mail(partition, frame, row, fact))
+            yield from _to_all_others(queue_fact(event), partition, partitions, frame, row)
+        case facts.LimitDeclared():
+            yield from _to_all_others(limit_fact(event), partition, partitions, frame, row)
         case facts.CommandForwarded():
-            body = ForwardedCommand(event.accepted_at, partition, event.source_offset, event.command)
-            yield ToPartition(event.partition, Mail(partition, frame, row, body))
+            forwarded = ForwardedCommand(event.accepted_at, partition, event.source_offset, event.command)
+            yield ToPartition(event.partition, Mail(partition, frame, row, forwarded))
+        case facts.PermitsAsked() | facts.PermitsGranted() | facts.PermitsReleased():
+            for to, number, body in permit_mail(event, token):
+                yield ToPartition(to, Mail(partition, frame, number, body))
         case facts.RecordRejected():
             yield ToRejected(event.topic, event.partition, event.offset, event.reason)
         case facts.JobCancelled():
@@ -204,6 +207,28 @@ def _single(
             yield _dead_letter(book, event, frame, row)
         case _:
             return
+
+
+def limit_fact(event: facts.LimitDeclared) -> LimitFact:
+    """What the home of a limit tells of it."""
+    return LimitFact(
+        event.tenant,
+        event.name,
+        event.version,
+        event.concurrency,
+        event.rate_count,
+        event.rate_period_ms,
+        event.paused_until,
+        event.is_deleted,
+    )
+
+
+def _to_all_others(
+    fact: QueueFact | LimitFact, partition: int, partitions: int, frame: int, row: int
+) -> Iterable[Output]:
+    for other in range(partitions):
+        if other != partition:
+            yield ToPartition(other, Mail(partition, frame, row, fact))
 
 
 def _cancel(

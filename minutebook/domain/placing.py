@@ -11,6 +11,7 @@ import msgspec
 
 from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.permit_folds import spend
 from minutebook.domain.record_folds import remember
 from minutebook.domain.state import NONE_AT, Execution, Job, Spec
 from minutebook.domain.transitions import closed_status, require
@@ -106,7 +107,7 @@ def reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int, more_ope
 def lane_of(book: Book, key: bytes, version: int) -> keys.Lane:
     """The lane of the queued set that an execution with that version belongs to."""
     spec = spec_of(book, key, version)
-    return keys.Lane(spec.queue, spec.task, spec.priority, keys.names(key)[0])
+    return keys.Lane(spec.queue, spec.task, spec.priority, keys.names(key)[0], spec.limit)
 
 
 def count_all(book: Book, changes: Counter[bytes], sign: int) -> None:
@@ -159,7 +160,16 @@ def further(book: Book, key: bytes, ended: Execution, retry_at: int, at: int) ->
 
 
 def take_running(book: Book, key: bytes, token: int, name: str, becomes: str) -> Execution:
-    """The execution whose running attempt has that token; it runs no more."""
+    """The execution whose running attempt has that token; it runs no more, and its permits are spent."""
+    execution = take_back(book, key, token, name, becomes)
+    if execution.permits:
+        spend(book, [(key, execution)])
+        return replace(execution, permits=[])
+    return execution
+
+
+def take_back(book: Book, key: bytes, token: int, name: str, becomes: str) -> Execution:
+    """As `take_running`, but what becomes of its permits is left to the caller."""
     execution = open_execution(book, key)
     require(execution.status, name, becomes, key)
     if execution.token != token:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
-from minutebook.domain.state import Answer, Queue, Session
+from minutebook.domain.state import Answer, Limit, Queue, Session
 from minutebook.errors import BrokenFrameError
 
 replace = msgspec.structs.replace
@@ -64,6 +65,25 @@ def queue_copied(book: Book, event: facts.QueueCopied, token: int, now: int) -> 
         event.name.encode(),
         Queue(event.version, event.is_open, event.tenants, event.is_paused, event.is_draining),
     )
+
+
+def limit_declared(book: Book, event: facts.LimitDeclared, token: int, now: int) -> None:
+    """The home of a limit has answered; the fact itself is in `LimitCopied`, like everywhere."""
+    row = keys.job_row(event.tenant, ids.limit_subject(event.name))
+    answer(book, row, event.command_id, Answer(True, ""), now)
+
+
+def limit_copied(book: Book, event: facts.LimitCopied, token: int, now: int) -> None:
+    """This partition knows the limit."""
+    limit = Limit(
+        event.version,
+        event.concurrency,
+        event.rate_count,
+        event.rate_period_ms,
+        event.paused_until,
+        event.is_deleted,
+    )
+    book.put_limit(event.tenant, event.name, limit)
 
 
 def mail_taken(book: Book, event: facts.MailTaken, token: int, now: int) -> None:

@@ -145,6 +145,46 @@ class QueueFact(msgspec.Struct, frozen=True, gc=False):
     is_draining: bool = False  # no job is taken for it
 
 
+class LimitFact(msgspec.Struct, frozen=True, gc=False):
+    """A limit as declared at its home partition."""
+
+    tenant: str
+    name: str  # empty = the tenant-wide one
+    version: int
+    concurrency: int  # -1 = any number
+    rate_count: int  # -1 = any number
+    rate_period_ms: int  # -1 = no rate
+    paused_until: int  # ms, UTC; -1 = not paused
+    is_deleted: bool
+
+
+class PermitDemand(msgspec.Struct, frozen=True, gc=False):
+    """A partition could use permits of a limit whose home this is."""
+
+    tenant: str
+    limit: str  # empty = the tenant-wide one
+    version: int  # of the limit
+    count: int  # more than asked for before
+    priority: int  # the highest that waits
+
+
+class PermitGrant(msgspec.Struct, frozen=True, gc=False):
+    """Permits that a partition has asked for."""
+
+    tenant: str
+    limit: str
+    version: int
+    permits: list[int]
+
+
+class PermitReturn(msgspec.Struct, frozen=True, gc=False):
+    """Permits that a partition needs no more."""
+
+    tenant: str
+    limit: str
+    permits: list[int]
+
+
 class ForwardedCommand(msgspec.Struct, frozen=True, gc=False):
     """A command that lay on another partition than its job's."""
 
@@ -160,7 +200,7 @@ class Mail(msgspec.Struct, frozen=True, gc=False):
     sender: int  # partition
     frame: int  # offset of the sender's frame
     row: int  # row of the event in that frame
-    body: QueueFact | ForwardedCommand
+    body: QueueFact | ForwardedCommand | LimitFact | PermitDemand | PermitGrant | PermitReturn
 
 
 class Granted(msgspec.Struct, frozen=True, gc=False):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from minutebook.domain import events as facts
-from minutebook.domain.commands import JobCommand, QueueCommand
+from minutebook.domain.commands import Command, JobCommand
+from minutebook.domain.subjects import subject_of
 
 
 class Refusal(Exception):
@@ -16,12 +17,12 @@ class Refusal(Exception):
         self.detail = detail
 
 
-def rejected(command: JobCommand | QueueCommand, refusal: Refusal) -> facts.CommandRejected:
-    """The refusal on record; of a queue's command the name stands for the job id."""
-    if isinstance(command, QueueCommand):
-        tenant, job_id, command_id = "", command.name[:128], command.command_id[:64]
-    else:
-        tenant, job_id, command_id = command.tenant, command.job_id, command.command_id
+def rejected(command: Command, refusal: Refusal) -> facts.CommandRejected:
+    """The refusal on record; where the command is about no job, its subject stands for the job id."""
+    tenant, job_id = subject_of(command)
+    command_id = command.command_id
+    if not isinstance(command, JobCommand):
+        tenant, job_id, command_id = tenant[:128], job_id[:128], command_id[:64]
     kind = type(command).__name__
     return facts.CommandRejected(
         tenant, job_id, command_id, kind, refusal.reason, refusal.field, refusal.detail

@@ -24,6 +24,10 @@ _COLUMNS: dict[type, tuple[str, ...]] = {
     facts.ExecutionsGranted: ("executions", "tenant", "attempts", "session"),
     facts.AttemptsSucceeded: ("executions", "tenant", "tokens", "start_delay_ms", "run_ms"),
     facts.GrantsReturned: ("executions", "tenant", "tokens", "session", "wait_until"),
+    facts.PermitsGranted: ("partitions",),
+    facts.PermitsReceived: ("permits",),
+    facts.PermitsReleased: ("permits",),
+    facts.PermitsReturned: ("permits",),
     facts.AttemptsLost: ("executions", "tenant", "tokens", "session", "has_retry"),
 }
 

@@ -50,6 +50,7 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
     timeout_ms: int
     traceparent: str
     explicit: Policy | None = None
+    limit: str = ""
 
     @property
     def policy(self) -> Policy:
@@ -59,7 +60,7 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """An open execution. `ready_at` is its time in the queued set, `indexed_at` its place in the time index;
-    `details` is what an attempt noted last, to resume from.
+    `details` is what an attempt noted last, to resume from; `permits` are those it runs under, by name of the limit.
     """
 
     version: int
@@ -78,6 +79,7 @@ class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_stopping: bool = False
     started_at: int = NONE_AT
     details: bytes = b""
+    permits: list[tuple[str, int]] = []
 
 
 class Queue(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -88,6 +90,46 @@ class Queue(msgspec.Struct, array_like=True, frozen=True, gc=False):
     tenants: list[str]
     is_paused: bool = False
     is_draining: bool = False
+
+
+class Limit(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """How much of a tenant, or of the jobs that name it, may run. -1 = not bounded, not paused.
+
+    A deleted one keeps its row: it is of a version, and what is older than that changes nothing.
+    """
+
+    version: int
+    concurrency: int = -1
+    rate_count: int = -1
+    rate_period_ms: int = -1
+    paused_until: int = NONE_AT
+    is_deleted: bool = False
+
+
+class Stock(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Permits of one limit where they are used: those that no attempt runs under. `free`: (permit, received at), those
+    for which there was no grant yet. `spent`: those whose attempt has ended. `asked`: how many were asked for and have
+    not come, of the limit's `version`, and with which priority last.
+    """
+
+    version: int = 0
+    asked: int = 0
+    priority: int = -1
+    free: list[tuple[int, int]] = []
+    spent: list[int] = []
+
+
+class Home(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Permits of one limit at its home. `in_use`: how many are out. `demands`: (partition, permits, priority) asked for
+    of the limit's `version`, by partition. `recent`: (instant, permits) granted within the period of its rate. `turn`:
+    the partition that got the last one.
+    """
+
+    version: int = 0
+    in_use: int = 0
+    demands: list[tuple[int, int, int]] = []
+    recent: list[tuple[int, int]] = []
+    turn: int = -1
 
 
 class Session(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -32,6 +32,7 @@ _PRINTED: Final = (
     "cron",
     "delay_ms",
     "late",
+    "limit",
     "payload",
     "priority",
     "queue",
@@ -93,6 +94,7 @@ def submit(book: Book, row: bytes, known: Job | None, command: SubmitJob, stamp:
         next_at=next_at,
         traceparent=command.traceparent,
         policy=None if command.policy == DEFAULT else command.policy,
+        limit=command.limit,
     )
 
 
@@ -119,6 +121,8 @@ def _check_body(book: Book, command: SubmitJob) -> None:
         raise Refusal("unknown_queue", "queue", "declare the queue first: minutebook queue create")
     if queue.is_draining:
         raise Refusal("queue_draining", "queue", "it takes no new jobs: choose another queue, or resume it")
+    if command.limit and not ids.is_name(command.limit):
+        raise Refusal("invalid", "limit", "1-128 ASCII letters, digits, . _ -; leave it out for none")
     moments = [name for name in ("run_at", "delay_ms", "cron") if getattr(command, name) is not None]
     if len(moments) > 1:
         raise Refusal("invalid", moments[1].removesuffix("_ms"), "give at most one of run_at, delay, cron")

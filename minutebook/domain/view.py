@@ -30,6 +30,9 @@ from minutebook.domain.view_rows import (
     HotExecution,
     HotJob,
     JobRow,
+    LimitRow,
+    PermitsAskedRow,
+    PermitsUsedRow,
     Progress,
     QueueRow,
 )
@@ -45,7 +48,20 @@ HOT_MAX: Final = 32_768
 _encode = msgspec.msgpack.Encoder().encode
 _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
     kind: msgspec.msgpack.Decoder(kind).decode
-    for kind in (JobRow, Progress, ExecutionRow, CommandRow, QueueRow, CursorRow, DeadRow, str, int)
+    for kind in (
+        JobRow,
+        Progress,
+        ExecutionRow,
+        CommandRow,
+        QueueRow,
+        CursorRow,
+        DeadRow,
+        LimitRow,
+        PermitsUsedRow,
+        PermitsAskedRow,
+        str,
+        int,
+    )
 }
 
 
@@ -151,6 +167,39 @@ class PartitionView:
         end = keys.partition_prefix(self.partition + 1)
         for key, value in self._rows.scan("queues", self.prefix, end):
             yield key[len(self.prefix) :].decode(), _DECODERS[QueueRow](value)
+
+    def limit(self, tenant: str, name: str) -> LimitRow | None:
+        """This partition's copy of a limit, a deleted one too."""
+        return self.read("limits", keys.limit_row(self.prefix, tenant, name), LimitRow)
+
+    def limits(self, tenant: str, start: str = "") -> Iterator[tuple[str, LimitRow]]:
+        """(name, row) of this partition's copies of a tenant's limits, by name from `start` on. Reads committed rows only."""
+        first = keys.limit_row(self.prefix, tenant, "")
+        for key, value in self._rows.scan("limits", first + start.encode(), first[:-1] + b"\1"):
+            yield key[len(first) :].decode(), _DECODERS[LimitRow](value)
+
+    def permits_used(self, tenant: str, name: str) -> PermitsUsedRow:
+        """How much of a limit is used and asked for; to be asked of the limit's home."""
+        key = keys.limit_row(self.prefix, tenant, name)
+        return self.read("permits_used", key, PermitsUsedRow) or PermitsUsedRow()
+
+    def permits_asked(self, tenant: str, name: str) -> PermitsAskedRow:
+        """How many permits of a limit this partition has asked for and not got."""
+        key = keys.limit_row(self.prefix, tenant, name)
+        return self.read("permits_asked", key, PermitsAskedRow) or PermitsAskedRow()
+
+    def lacks_permit(self, tenant: str, key: str, now: int) -> bool:
+        """Whether what is queued here with that key (empty = none) waits for a permit: one is asked for and has not come,
+        or a limit that holds is paused at `now`.
+        """
+        for name in {key, ""}:
+            limit = self.limit(tenant, name)
+            if limit is None or limit.is_deleted:
+                continue
+            asked = self.permits_asked(tenant, name)
+            if now < limit.paused_until or (asked.version == limit.version and asked.count):
+                return True
+        return False
 
     def execution(self, tenant: str, execution: str) -> ExecutionRow | None:
         """One execution with its attempts; None if it is not there, or not due yet."""

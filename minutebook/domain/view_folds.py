@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
+from minutebook.domain import view_limits
 from minutebook.domain import view_rows as keys
 from minutebook.domain.state import NONE_AT, UNCHANGED
 from minutebook.domain.view_rows import (
@@ -47,6 +48,7 @@ def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
         event.actor,
         event.traceparent,
         event.policy,
+        event.limit,
     )
     progress = Progress("active", event.next_at)
     view.dirty["progress"][key] = progress
@@ -337,4 +339,11 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.ExecutionExpired: _expired,
     facts.ExecutionCancelled: _execution_cancelled,
     facts.ExecutionRedriven: _redriven,
+    facts.LimitDeclared: view_limits.declared,
+    facts.LimitCopied: view_limits.copied,
+    facts.PermitsAsked: view_limits.asked,
+    facts.PermitsDemanded: view_limits.demanded,
+    facts.PermitsGranted: view_limits.granted,
+    facts.PermitsReceived: view_limits.received,
+    facts.PermitsReturned: view_limits.returned,
 }

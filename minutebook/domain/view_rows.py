@@ -26,8 +26,11 @@ FAMILIES: Final = (
     "queues",
     "sessions",
     "dead",
+    "limits",
+    "permits_used",
+    "permits_asked",
 )
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of these rows: a view of another version is dropped and folded again."""
 
 _PARTITION = struct.Struct(">H")
@@ -51,6 +54,7 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     actor: str
     traceparent: str
     policy: Policy | None = None
+    limit: str = ""
 
 
 class Progress(msgspec.Struct, array_like=True, gc=False):
@@ -134,6 +138,33 @@ class QueueRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_draining: bool = False
 
 
+class LimitRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A partition's copy of a limit. -1 = not bounded, not paused; a deleted one keeps its version."""
+
+    version: int
+    concurrency: int
+    rate_count: int
+    rate_period_ms: int
+    paused_until: int
+    is_deleted: bool
+
+
+class PermitsUsedRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Permits of a limit as its home counts them: `in_use` are out; `demands`: (partition, permits) that were asked for
+    under the limit's `version` and not granted."""
+
+    version: int = 0
+    in_use: int = 0
+    demands: tuple[tuple[int, int], ...] = ()
+
+
+class PermitsAskedRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Permits that a partition has asked for under a limit's `version` and not got."""
+
+    version: int = 0
+    count: int = 0
+
+
 class DeadRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """An execution given up and not redriven since."""
 
@@ -191,6 +222,11 @@ def dead_row(prefix: bytes, tenant: str, at: int, execution: str) -> bytes:
 def dead_parts(key: bytes, first: bytes) -> tuple[int, str]:
     """(instant, execution id) in the key of a dead execution; `first` is the first key of its tenant."""
     return int(_INSTANT.unpack_from(key, len(first) - 8)[0]), key[len(first) :].decode()
+
+
+def limit_row(prefix: bytes, tenant: str, name: str) -> bytes:
+    """Key of a limit; those of one tenant follow one another by name, the tenant-wide one (no name) first."""
+    return prefix + f"{tenant}\0{name}".encode()
 
 
 def command_row(prefix: bytes, tenant: str, command_id: str, job_id: str) -> bytes:

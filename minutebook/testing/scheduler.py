@@ -139,6 +139,7 @@ class InMemoryScheduler:
         deadline: Duration | None = None,
         start_deadline: Duration | None = None,
         priority: int = PRIORITY,
+        limit: str = "",
     ) -> str:
         """Create a job and answer its id. `payload` is anything that JSON can say; without an instant it is due now.
 
@@ -162,6 +163,7 @@ class InMemoryScheduler:
                 zone=zone,
                 timeout_ms=duration_ms(timeout),
                 priority=priority,
+                limit=limit,
                 policy=_policy(retry, max_losses, deadline, start_deadline),
             )
         )

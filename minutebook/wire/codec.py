@@ -39,7 +39,17 @@ Record = (
 )
 
 _COMMANDS: dict[str, Any] = {kind.__name__: kind for kind in commands.Command.__args__}
-_BODIES: dict[str, Any] = {kind.__name__: kind for kind in (records.QueueFact, records.ForwardedCommand)}
+_BODIES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        records.QueueFact,
+        records.ForwardedCommand,
+        records.LimitFact,
+        records.PermitDemand,
+        records.PermitGrant,
+        records.PermitReturn,
+    )
+}
 _PLAIN: dict[str, Any] = _COMMANDS | {
     kind.__name__: kind
     for kind in (records.Report, records.Tick, records.Inbox, records.DueRecord, records.DeadLetter)

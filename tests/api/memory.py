@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 from fastapi import FastAPI
 
 from api.app import create_app
@@ -23,6 +24,7 @@ from minutebook.domain.commands import Command
 from minutebook.domain.decide import decide
 from minutebook.domain.events import Event
 from minutebook.domain.fold import fold
+from minutebook.domain.outputs import limit_fact
 from minutebook.domain.queues import queue_copied, queue_fact
 from minutebook.domain.view_rows import FAMILIES
 from minutebook.log.port import RawRecord
@@ -76,6 +78,10 @@ class MemoryInstallation:
                 copy = queue_copied(event.name, queue_fact(event))
                 for other in set(range(PARTITIONS)) - {partition}:
                     self.append(other, [copy])
+            if isinstance(event, facts.LimitDeclared):
+                known = facts.LimitCopied(*msgspec.structs.astuple(limit_fact(event)))
+                for other in set(range(PARTITIONS)) - {partition}:
+                    self.append(other, [known])
         return offset
 
     def append(self, partition: int, events: list[Event], command_offset: int = -1) -> int:

@@ -28,6 +28,9 @@ READS = [
     ("GET", "/v1/dead-letters"),
     ("GET", "/v1/queues"),
     ("GET", "/v1/queues/a"),
+    ("GET", "/v1/limits"),
+    ("GET", "/v1/limits/a"),
+    ("GET", "/v1/tenant-limit"),
     ("GET", "/v1/commands/a"),
 ]
 WRITES = [
@@ -43,6 +46,11 @@ OPERATES = [
     ("POST", "/v1/queues/a/pause"),
     ("POST", "/v1/queues/a/drain"),
     ("POST", "/v1/queues/a/resume"),
+    *(
+        (method, f"{limit}{verb}")
+        for limit in ("/v1/limits/a", "/v1/tenant-limit")
+        for method, verb in (("PUT", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/resume"))
+    ),
 ]
 MAY = {
     "viewer": READS,

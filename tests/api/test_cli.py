@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from api import decisions
-from minutebook.cli import dead_letter, execution, job, main, queue
+from minutebook.cli import dead_letter, execution, job, limit, main, queue
 from minutebook.client import ClientSettings, SyncClient
 from tests.api.memory import NOW, Installation
 from tests.api.runs import come, fail, succeed
@@ -29,7 +29,7 @@ def key() -> str:
 @pytest.fixture
 def run(world: Installation, key: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = ClientSettings(url="http://api", api_key=SecretStr(key), retries_max=0)
-    for module in (job, queue, execution, dead_letter):
+    for module in (job, queue, limit, execution, dead_letter):
         client = partial(SyncClient, settings, transport=httpx.ASGITransport(app=world.app))
         monkeypatch.setattr(module, "SyncClient", client)
 
@@ -167,6 +167,45 @@ def test_queue_is_paused_and_resumed(run: Run, capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out)["draining"] is True
 
 
+def test_limit_is_set_paused_and_deleted(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(*arguments: str) -> dict[str, object]:
+        assert run("limit", *arguments, "-o", "json") == 0
+        found: dict[str, object] = json.loads(capsys.readouterr().out)
+        return found
+
+    assert shown("set", "api", "--concurrency", "3", "--rate", "100/1m") == {
+        "name": "api",
+        "version": 1,
+        "concurrency": 3,
+        "rate_count": 100,
+        "rate_period": "PT1M",
+        "paused_until": None,
+        "in_use": 0,
+        "waiting": 0,
+    }
+    assert shown("set", "--tenant-wide")["name"] is None
+    assert (
+        shown("pause", "api", "--until", "30s", "--reason", "429")["paused_until"]
+        == "2026-01-01T00:00:30.000Z"
+    )
+    until = "2026-01-01T00:00:40Z"
+    assert shown("pause", "--tenant-wide", "--until", until)["paused_until"] == "2026-01-01T00:00:40.000Z"
+    assert run("limit", "list") == 0
+    table = capsys.readouterr().out
+    assert "(tenant)" in table
+    assert "100 in PT1M" in table
+    assert shown("resume", "api")["paused_until"] is None
+    assert shown("show", "--tenant-wide")["version"] == 2
+    assert run("limit", "delete", "api", "--yes") == 0
+    assert run("limit", "list", "-o", "jsonl") == 0
+    assert [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()] == [None]
+
+
+def test_job_is_submitted_under_a_limit(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("job", "submit", "t", "--limit", "api") == 0
+    assert "api" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -179,6 +218,20 @@ def test_queue_is_paused_and_resumed(run: Run, capsys: pytest.CaptureFixture[str
         (("execution", "show", "a:1", "--wait", "soon"), 2),
         (("dead-letter", "list", "--cause", "bored"), 2),
         (("queue", "pause", "nothing"), 3),
+        (("limit", "show", "nothing"), 3),
+        (("limit", "pause", "nothing", "--until", "1m"), 3),
+        (("limit", "resume", "--tenant-wide"), 3),
+        (("limit", "delete", "nothing", "--yes"), 3),
+        (("limit", "delete", "nothing"), 2),
+        (("limit", "set"), 2),
+        (("limit", "set", "a", "--tenant-wide"), 2),
+        (("limit", "set", "a", "--rate", "100"), 2),
+        (("limit", "set", "a", "--rate", "100/soon"), 2),
+        (("limit", "set", "a", "--rate", "many/1m"), 2),
+        (("limit", "set", "a", "--concurrency", "0"), 4),
+        (("limit", "pause", "a", "--until", "soon"), 2),
+        (("limit", "pause", "a"), 2),
+        (("job", "submit", "t", "--limit", "a b"), 4),
         (("job", "submit", "t", "--priority", "10"), 4),
         (("job", "submit", "t", "--deadline", "soon"), 2),
         (("job", "submit", "t", "--on-stuck", "stop"), 4),

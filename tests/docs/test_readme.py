@@ -16,7 +16,7 @@ from api.submission import read_submission
 from minutebook import App, Context
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
-from minutebook.client.models import ReasonRequest, RedriveRequest
+from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
 from minutebook.domain.commands import SubmitJob
 from minutebook.wire import codec
 from minutebook.worker.context import Phase
@@ -31,10 +31,14 @@ PATH_PARTS = (
     (r"/nightly:\d+\b", "/{execution_id}"),
     (r"/nightly\b", "/{job_id}"),
     (r"/queues/mail\b", "/queues/{name}"),
+    (r"/limits/api\.example\b", "/limits/{name}"),
 )
 ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/executions/{execution_id}/redrive": RedriveRequest,
     "/v1/queues/{name}/pause": ReasonRequest,
+    "/v1/limits/{name}": LimitRequest,
+    "/v1/limits/{name}/pause": PauseRequest,
+    "/v1/tenant-limit": LimitRequest,
 }
 VERBS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 MINUTEBOOK = [(block, line) for block, line in shell_lines() if line.startswith("minutebook ")]

@@ -8,8 +8,11 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.commands import (
     CancelExecution,
+    DeclareLimit,
     DeclareQueue,
+    DeleteLimit,
     DrainQueue,
+    PauseLimit,
     PauseQueue,
     RedriveExecution,
     ResumeQueue,
@@ -85,6 +88,10 @@ class BusyLog:
             self._redrive,
             self._overrun,
             self._pause,
+            self._limit,
+            self._submit,
+            self._grant,
+            self._succeed,
         ]
 
     def run(self, steps: int) -> LogMaker:
@@ -126,6 +133,7 @@ class BusyLog:
                     task=self._random.choice("tuv"),
                     priority=self._random.choice((0, 5, 5, 9)),
                     policy=self._random.choice(POLICIES),
+                    limit=self._random.choice(("", "", "k1", "k2")),
                     **at,
                 )
             )
@@ -222,6 +230,23 @@ class BusyLog:
         name, command_id = self._random.choice(("default", "q1")), f"p{len(self.maker.records)}"
         self.maker.command(kind(name=name, command_id=command_id, issued_at=self.maker.clock.now()))
 
+    def _limit(self) -> None:
+        now = self.maker.clock.now()
+        kind, more = self._random.choice(
+            (
+                (DeclareLimit, {"concurrency": self._random.randint(1, 3)}),
+                (DeclareLimit, {"rate_count": 5, "rate_period_ms": 1_000}),
+                (PauseLimit, {"for_ms": 60_000}),
+                (PauseLimit, {}),
+                (DeleteLimit, {}),
+            )
+        )
+        about = {
+            "tenant": self._random.choice(("acme", "blue")),
+            "name": self._random.choice(("", "k1", "k2")),
+        }
+        self.maker.command(kind(command_id=f"l{len(self.maker.records)}", issued_at=now, **about, **more))
+
     def _hand_back(self) -> None:
         session = self._random.choice(SESSIONS)
         self.maker.report(hand_back(self._some(session), session))
@@ -261,6 +286,8 @@ class BusyLog:
     def _mail(self) -> None:
         offset = self.maker.reader.position
         self.maker.add(facts.MailTaken(3, offset, 0), facts.QueueCopied("mailed", offset, False, ["acme"]))
+        version = self._random.randint(1, 9)
+        self.maker.add(facts.LimitCopied("acme", "mailed", version, version, -1, -1, -1, version == 9))
 
     def _take_over(self) -> None:
         self.maker.take_over(f"owner-{self._random.randint(1, 3)}/{len(self.maker.records)}")

@@ -11,7 +11,7 @@ import pytest
 from minutebook.domain import book as state
 from minutebook.domain import events as facts
 from minutebook.domain import keys
-from minutebook.domain.commands import DeclareQueue, SubmitJob
+from minutebook.domain.commands import DeclareLimit, DeclareQueue, DeleteLimit, PauseLimit, SubmitJob
 from minutebook.domain.events import Event
 from minutebook.domain.submit import fingerprint
 from tests.simulation.log_maker import T0, LogMaker, cancel, execution_of, failure, run_now, submit, success
@@ -127,6 +127,7 @@ def test_a_cron_starts_strictly_after_its_stamp(maker: LogMaker) -> None:
         ({"timeout_ms": 999}, "invalid", "timeout"),
         ({"timeout_ms": 7 * DAY_MS + 1}, "invalid", "timeout"),
         ({"queue": "nowhere"}, "unknown_queue", "queue"),
+        ({"limit": "a b"}, "invalid", "limit"),
         ({"run_at": T0, "delay_ms": 1}, "invalid", "delay"),
         ({"run_at": T0, "cron": "* * * * *"}, "invalid", "cron"),
         ({"delay_ms": 1, "cron": "* * * * *"}, "invalid", "cron"),
@@ -210,7 +211,7 @@ def test_commands_of_one_frame_see_one_another(maker: LogMaker) -> None:
 @pytest.mark.parametrize(
     "change",
     [{"task": "u"}, {"payload": b"1"}, {"queue": "q"}, {"run_at": 1}, {"delay_ms": 0}, {"cron": "* * * * *"},
-     {"zone": "Europe/Berlin"}, {"late": "run"}, {"timeout_ms": 1_000}],
+     {"zone": "Europe/Berlin"}, {"late": "run"}, {"timeout_ms": 1_000}, {"limit": "k"}],
     ids=str,
 )  # fmt: skip
 def test_the_fingerprint_covers_every_field_of_the_body(change: dict[str, object]) -> None:
@@ -416,6 +417,11 @@ def test_every_command_again_changes_nothing(maker: LogMaker) -> None:
         run_now("a"),
         DeclareQueue(name="q", command_id="q", issued_at=T0),
         DeclareQueue(name="q", command_id="r", issued_at=T0),
+        DeclareLimit(tenant="acme", name="a", command_id="l1", issued_at=T0, concurrency=1),
+        PauseLimit(tenant="acme", name="a", command_id="l2", issued_at=T0, for_ms=1_000),
+        PauseLimit(tenant="acme", name="none", command_id="l2", issued_at=T0),
+        DeleteLimit(tenant="acme", name="a", command_id="l3", issued_at=T0),
+        DeleteLimit(tenant="acme", name="a", command_id="l4", issued_at=T0),
     ]
     for command in commands:
         maker.command(command)

@@ -320,6 +320,20 @@ def test_queue_counts_when_its_copy_is_here() -> None:
     assert (found.version, found.tenants) == (1, ["acme"])
 
 
+def test_limit_is_that_of_the_newest_version() -> None:
+    reader = Reader()
+    reader.frame(facts.LimitDeclared(TENANT, "k", 2, 3, -1, -1, -1, False, "c", "actor", "", T))
+    answer = reader.view.command(TENANT, "c", "limit:k")
+    assert answer is not None
+    assert (answer.is_accepted, answer.version) == (True, 2)
+    assert reader.view.limit(TENANT, "k") is None
+    for version, concurrency in ((2, 3), (1, 9), (2, 9)):
+        reader.frame(facts.LimitCopied(TENANT, "k", version, concurrency, -1, -1, -1, False))
+    found = reader.view.limit(TENANT, "k")
+    assert found is not None
+    assert (found.version, found.concurrency) == (2, 3)
+
+
 def test_worker_behind_a_session_is_named() -> None:
     reader = Reader()
     reader.frame(facts.SessionStarted("w.1", "worker-1", ["task"], 10_000, 3_000))

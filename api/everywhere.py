@@ -1,0 +1,56 @@
+"""Commands on shared facts: decided at the fact's home, answered once every partition knows what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fastapi import Request
+
+from api.decisions import Decision, decide, preference_of, refusal_of
+from api.positions import Token
+from api.problems import Refused
+from api.sender import Keyed
+from api.services import Services
+from minutebook.domain.commands import LimitCommand, QueueCommand
+from minutebook.domain.subjects import key_of
+from minutebook.wire.topics import partition_of
+
+
+class Spread(NamedTuple):
+    """What became of a command. `token`: what a view must have reached to show it everywhere; None = not in time."""
+
+    decision: Decision
+    token: Token | None
+
+
+async def decide_everywhere(
+    request: Request,
+    services: Services,
+    command: QueueCommand | LimitCommand,
+    version_in: Callable[[int], int | None],
+) -> Spread:
+    """Decide `command`, and wait as long as the caller prefers until every partition has the version that its home has.
+
+    `version_in` answers the version that a partition knows of the fact, None where it knows none. Raises Refused where
+    the home refuses too.
+    """
+    view, key = services.view, key_of(command)
+    home = partition_of(key, view.partitions)
+    wait_s = preference_of(request).wait_s
+    decision = await decide(services, home, Keyed(key, command), wait_s)
+    if decision.row is None:
+        return Spread(decision, None)
+    if not decision.row.is_accepted:
+        raise refusal_of(decision.row)
+    version = version_in(home)
+    if version is None:
+        raise Refused("not-found")
+
+    def is_everywhere() -> bool:
+        known = map(version_in, range(view.partitions))
+        return all(copy is not None and copy >= version for copy in known)
+
+    if not await view.until(is_everywhere, wait_s):
+        return Spread(decision, None)
+    return Spread(decision, Token({part.partition: part.cursor.position for part in view.parts}))

@@ -1,0 +1,166 @@
+"""Requests on limits: what their bodies say, and the answer once every partition knows the limit.
+
+An empty name is that of the tenant-wide limit.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypedDict
+
+from fastapi import Request, Response
+
+from api.answers import limit_body
+from api.auth import Caller
+from api.bodies import check_accept, check_distinct, read_body, read_object
+from api.decisions import accepted_later, caught_up, json_response
+from api.everywhere import decide_everywhere
+from api.fields import Fields
+from api.parameters import query_of
+from api.positions import encode_token
+from api.problems import Refused
+from api.services import Services, services_of
+from api.wishes import read_wish
+from minutebook.client.mint import mint_id
+from minutebook.client.models import Limit
+from minutebook.client.times import parse_duration, parse_instant
+from minutebook.domain.commands import (
+    REASON_CHARS_MAX,
+    DeclareLimit,
+    DeleteLimit,
+    LimitCommand,
+    PauseLimit,
+)
+from minutebook.domain.limits import faults
+from minutebook.domain.view_rows import LimitRow
+from minutebook.ids import is_name
+
+_BOUNDS: Final = ("concurrency", "rate_count", "rate_period")
+_PAUSE: Final = ("until", "reason")
+
+
+class _About(TypedDict):
+    """What every command on a limit has."""
+
+    tenant: str
+    name: str
+    command_id: str
+    issued_at: int
+    actor: str
+
+
+async def read_limit(request: Request, caller: Caller, name: str) -> Response:
+    """A limit as it stands. Raises Refused."""
+    services = _asked(request, name)
+    await caught_up(request, services)
+    row = services.view.limit(caller.tenant, name)
+    if row is None:
+        raise Refused("not-found")
+    return json_response(limit_shown(services, caller.tenant, name, row))
+
+
+async def set_limit(request: Request, caller: Caller, name: str) -> Response:
+    """Declare a limit, or replace its bounds. Raises Refused."""
+    services = _asked(request, name)
+    data = await read_body(request, services.settings.body_timeout_s)
+    fields = Fields(read_object(data))
+    fields.refuse_unknown(_BOUNDS)
+    command = DeclareLimit(
+        **_about(services, caller, name),
+        concurrency=fields.whole("concurrency"),
+        rate_count=fields.whole("rate_count"),
+        rate_period_ms=fields.parsed("rate_period", parse_duration),
+    )
+    if not fields.errors:
+        for field, remedy in faults(command):
+            fields.fault(field, remedy)
+    _check(fields, data)
+    is_new = services.view.limit(caller.tenant, name) is None
+    return await _decided(request, services, command, 201 if is_new else 200)
+
+
+async def pause_limit(request: Request, caller: Caller, name: str) -> Response:
+    """Start nothing under a limit until an instant. Raises Refused."""
+    services = _asked(request, name)
+    data = await read_body(request, services.settings.body_timeout_s)
+    fields = Fields(read_object(data))
+    fields.refuse_unknown(_PAUSE)
+    until = for_ms = None
+    text = fields.text("until")
+    if text is not None and text.startswith("P"):
+        for_ms = fields.parsed("until", parse_duration)
+    elif text is not None:
+        until = fields.parsed("until", parse_instant)
+    elif "until" not in fields.members:
+        fields.fault("until", "is required: an instant with its offset, or a duration such as PT30S")
+    reason = fields.text("reason") or ""
+    if len(reason) > REASON_CHARS_MAX:
+        fields.fault("reason", f"ends at {REASON_CHARS_MAX} characters")
+    _check(fields, data)
+    about = _about(services, caller, name)
+    command = PauseLimit(**about, reason=reason, until=until, for_ms=for_ms)
+    return await _decided(request, services, command)
+
+
+async def resume_limit(request: Request, caller: Caller, name: str) -> Response:
+    """End the pause of a limit. Raises Refused."""
+    services = _asked(request, name)
+    wish = await read_wish(request, services.settings.body_timeout_s)
+    command = PauseLimit(**_about(services, caller, name), reason=wish.reason)
+    return await _decided(request, services, command)
+
+
+async def delete_limit(request: Request, caller: Caller, name: str) -> Response:
+    """Free the jobs of a limit from it. Raises Refused."""
+    services = _asked(request, name)
+    return await _decided(request, services, DeleteLimit(**_about(services, caller, name)))
+
+
+def limit_shown(services: Services, tenant: str, name: str, row: LimitRow) -> Limit:
+    """The limit as callers see it."""
+    return limit_body(name, row, services.view.permits_used(tenant, name), services.clock.now())
+
+
+def _asked(request: Request, name: str) -> Services:
+    """What answers a request on that limit. Raises Refused for what no limit is called."""
+    check_accept(request)
+    query_of(request)
+    if name and not is_name(name):
+        raise Refused("not-found")
+    return services_of(request)
+
+
+def _about(services: Services, caller: Caller, name: str) -> _About:
+    return {
+        "tenant": caller.tenant,
+        "name": name,
+        "command_id": mint_id(),
+        "issued_at": services.clock.now(),
+        "actor": caller.actor,
+    }
+
+
+def _check(fields: Fields, data: bytes) -> None:
+    if fields.errors:
+        raise Refused("invalid", errors=fields.errors)
+    check_distinct(data, fields.names)
+
+
+async def _decided(
+    request: Request, services: Services, command: LimitCommand, status: int = 200
+) -> Response:
+    """The limit, once every partition knows it as the command left it. Raises Refused where its home refuses."""
+    view, tenant, name = services.view, command.tenant, command.name
+
+    def version_in(partition: int) -> int | None:
+        copy = view.parts[partition].limit(tenant, name)
+        return None if copy is None else copy.version
+
+    decision, token = await decide_everywhere(request, services, command, version_in)
+    if token is None:
+        return accepted_later(decision)
+    if isinstance(command, DeleteLimit):
+        return Response(status_code=204, headers={"minutebook-position": encode_token(token)})
+    row = view.limit(tenant, name)
+    if row is None:
+        raise Refused("not-found")  # deleted by somebody else meanwhile
+    return json_response(limit_shown(services, tenant, name, row), status, token=token)

@@ -1,0 +1,123 @@
+"""Limits of jobs that name them: declared, paused and deleted by people and tasks, for all partitions at once."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from api import limits
+from api.auth import Allowed, Caller, Scope
+from api.bodies import check_accept
+from api.decisions import caught_up, json_response
+from api.described import AFTER, BODY, CURSOR, LIMIT, PREFER, WRITE, described
+from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
+from api.services import services_of
+from minutebook.client.models import Command, Limit, LimitPage, LimitRequest, PauseRequest, ReasonRequest
+
+router = APIRouter()
+Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
+Changing = Annotated[Caller, Depends(Allowed(Scope.LIMITS_WRITE))]
+
+
+@router.get(
+    "/v1/limits",
+    operation_id="list_limits",
+    openapi_extra=described(
+        answers={200: LimitPage},
+        parameters=(LIMIT, CURSOR, AFTER, PREFER),
+        refusals=("bad-parameter", "view-behind"),
+    ),
+)
+async def list_limits(request: Request, caller: Reading) -> Response:
+    """List the limits of the caller's tenant by name, the tenant-wide one first."""
+    services = services_of(request)
+    check_accept(request)
+    query = query_of(request, "limit", "cursor")
+    limit = limit_of(query)
+    await caught_up(request, services)
+    secret, scope = services.keyring.secret, f"{caller.tenant}/limits"
+    start = open_cursor(secret, scope, query["cursor"]).decode() if "cursor" in query else ""
+    found = list(islice(services.view.limits(caller.tenant, start), limit + 1))
+    items = [limits.limit_shown(services, caller.tenant, name, row) for name, row in found[:limit]]
+    if len(found) <= limit:
+        return json_response(LimitPage(items, None))
+    cursor = seal_cursor(secret, scope, found[limit][0].encode())
+    return json_response(LimitPage(items, cursor), headers=next_link("/v1/limits", query, cursor))
+
+
+@router.get(
+    "/v1/limits/{name}",
+    operation_id="get_limit",
+    openapi_extra=described(
+        answers={200: Limit},
+        parameters=(AFTER, PREFER),
+        refusals=("not-found", "bad-parameter", "view-behind"),
+    ),
+)
+async def get_limit(request: Request, caller: Reading, name: str) -> Response:
+    """Read a limit: its bounds, and until when it is paused."""
+    return await limits.read_limit(request, caller, name)
+
+
+@router.put(
+    "/v1/limits/{name}",
+    operation_id="set_limit",
+    openapi_extra=described(
+        takes=LimitRequest,
+        example={"concurrency": 10, "rate_count": 100, "rate_period": "PT1M"},
+        answers={200: Limit, 201: Limit, 202: Command},
+        parameters=(PREFER,),
+        refusals=(*BODY, *WRITE, "not-found"),
+    ),
+)
+async def set_limit(request: Request, caller: Changing, name: str) -> Response:
+    """Declare a limit, or replace its bounds. Answered once every partition knows it."""
+    return await limits.set_limit(request, caller, name)
+
+
+@router.delete(
+    "/v1/limits/{name}",
+    operation_id="delete_limit",
+    openapi_extra=described(
+        answers={202: Command, 204: None},
+        parameters=(PREFER,),
+        refusals=(*WRITE, "not-found"),
+    ),
+)
+async def delete_limit(request: Request, caller: Changing, name: str) -> Response:
+    """Free the jobs that name it from its limit. Answered once every partition knows it."""
+    return await limits.delete_limit(request, caller, name)
+
+
+@router.post(
+    "/v1/limits/{name}/pause",
+    operation_id="pause_limit",
+    openapi_extra=described(
+        takes=PauseRequest,
+        example={"until": "PT30S", "reason": "429"},
+        answers={200: Limit, 202: Command},
+        parameters=(PREFER,),
+        refusals=(*BODY, *WRITE, "not-found"),
+    ),
+)
+async def pause_limit(request: Request, caller: Changing, name: str) -> Response:
+    """Start nothing of the jobs that name it for a while; what runs goes on. Answered once every partition knows it."""
+    return await limits.pause_limit(request, caller, name)
+
+
+@router.post(
+    "/v1/limits/{name}/resume",
+    operation_id="resume_limit",
+    openapi_extra=described(
+        takes=ReasonRequest,
+        is_body_optional=True,
+        answers={200: Limit, 202: Command},
+        parameters=(PREFER,),
+        refusals=(*BODY, *WRITE, "not-found"),
+    ),
+)
+async def resume_limit(request: Request, caller: Changing, name: str) -> Response:
+    """Start the jobs that name it again before the pause is over. Answered once every partition knows it."""
+    return await limits.resume_limit(request, caller, name)

@@ -1,0 +1,33 @@
+"""What a command is about: whose it is, under which name its answer is kept, and the key that fixes its partition."""
+
+from __future__ import annotations
+
+from minutebook import ids
+from minutebook.domain.commands import Command, JobCommand, QueueCommand
+
+
+def subject_of(command: Command) -> tuple[str, str]:
+    """(tenant, job id) under which a command's answer is kept; what stands for them where it is about no job."""
+    if isinstance(command, JobCommand):
+        return command.tenant, command.job_id
+    if isinstance(command, QueueCommand):
+        return "", command.name
+    return command.tenant, ids.limit_subject(command.name)
+
+
+def key_of(command: Command) -> str:
+    """Key of a command's record on `job-commands`."""
+    if isinstance(command, JobCommand):
+        return ids.job_key(command.tenant, command.job_id)
+    if isinstance(command, QueueCommand):
+        return ids.queue_key(command.name)
+    return ids.limit_key(command.tenant, command.name)
+
+
+def is_addressed(command: Command) -> bool:
+    """Whether the names that make up the command's key are names."""
+    if isinstance(command, JobCommand):
+        return ids.is_name(command.tenant) and ids.is_name(command.job_id)
+    if isinstance(command, QueueCommand):
+        return True
+    return ids.is_name(command.tenant) and (not command.name or ids.is_name(command.name))
