@@ -14,7 +14,7 @@ class QueuedLane:
     """What is queued alike: the rows of the store that start with the lane's prefix."""
 
     def __init__(self, rows: Rows, prefix: bytes) -> None:
-        self.lane = keys.queued_parts(prefix + bytes(8))[0]
+        self.lane = lane_at(prefix)
         self.window = Window(rows, "queued", prefix, keys.after(prefix))
         self.name_at = len(prefix) + 8
         """Where the execution id starts in a row's key."""
@@ -70,24 +70,36 @@ class Lanes:
         self._lanes[prefix] = self.by_queue[opened.lane.queue][prefix] = opened
         return opened
 
+    def _close(self, lane: keys.Lane) -> None:
+        """Forget an empty lane of a limit: there may be a limit for each customer, and most of them rest."""
+        prefix = lane.prefix()
+        self._lanes.pop(prefix, None)
+        self.by_queue[lane.queue].pop(prefix, None)
+
     def follow(self, pending: dict[bytes, bytes | None]) -> None:
         """Rows written and deleted by the frame about to be committed."""
         prefix = b"\0"
+        touched: list[QueuedLane] = []
         for key, value in pending.items():
             if not key.startswith(prefix):
                 prefix = lane_prefix_of(key)
-                window = (self._lanes.get(prefix) or self._open(prefix)).window
+                lane = self._lanes.get(prefix) or self._open(prefix)
+                touched.append(lane)
             if value is None:
-                window.remove(key)
+                lane.window.remove(key)
             else:
                 self._is_empty = False
-                window.put(key)
+                lane.window.put(key)
+        for lane in touched:
+            if lane.lane.limit and not lane.window.may_hold_any():
+                self._close(lane.lane)
 
     def put_back(self, taken: list[bytes]) -> None:
         """Rows popped for a frame that turned out void."""
         self._is_empty = False
         for key in taken:
-            self._lanes[lane_prefix_of(key)].window.put(key)
+            prefix = lane_prefix_of(key)
+            (self._lanes.get(prefix) or self._open(prefix)).window.put(key)
 
     def has_any(self, but: Set[str]) -> bool:
         """Whether anything may be queued at all, on other queues than those."""
@@ -98,6 +110,11 @@ class Lanes:
             for lane in lanes.values()
         )
         return not self._is_empty
+
+
+def lane_at(prefix: bytes) -> keys.Lane:
+    """The lane with that prefix."""
+    return keys.queued_parts(prefix + bytes(8))[0]
 
 
 def lane_prefix_of(key: bytes) -> bytes:

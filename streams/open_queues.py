@@ -100,9 +100,9 @@ class Emission:
         return found
 
     def _place(self, prefix: bytes, turns: dict[str, int]) -> tuple[int, int, int, bytes] | None:
-        lane = self._lanes[prefix]
-        at = lane.head_at()
-        if at is None:
+        lane = self._lanes.get(prefix)
+        at = None if lane is None else lane.head_at()
+        if lane is None or at is None:
             self._ripe.pop(prefix, None)
             return None
         return -lane.lane.priority, turns.get(lane.lane.tenant, 0), at, prefix

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from minutebook import ids
 from minutebook.domain import events as facts
@@ -29,7 +30,7 @@ from minutebook.domain.permits import (
 from minutebook.domain.records import PermitDemand, PermitGrant, PermitReturn
 from minutebook.log.draft import Draft
 from minutebook.wire import topics
-from streams.lanes import Lanes, QueuedLane
+from streams.lanes import Lanes, QueuedLane, lane_at
 
 PermitMail = PermitDemand | PermitGrant | PermitReturn
 
@@ -172,8 +173,9 @@ class Permits:
         """Ask for the permits that are lacking for what waits and somebody offers for: of the first limit of a lane for all
         of it, of the second for as much as has permits of the first."""
         first: dict[tuple[str, tuple[str, ...]], _Wish] = {}
+        able = cache(takers.able)
         for lane in lanes:
-            sessions = takers.able(lane.lane.queue, lane.lane.task)
+            sessions = able(lane.lane.queue, lane.lane.task)
             if sessions and lane.queued.head_at() is not None:
                 waiting = self._book.counts.get(lane.lane.prefix()) or 0
                 wish = first.setdefault((lane.lane.tenant, lane.names), _Wish())
@@ -250,12 +252,14 @@ class Permits:
         self._wake(row, next_useless_at(stock))
 
     def _waiting(self, tenant: str, name: str) -> int:
-        """Executions queued under that limit."""
+        """Executions queued under that limit, those of this very cycle included."""
+        lanes = {prefix: lane_at(prefix) for prefix in self._book.counts.pending}
+        for queued in self._lanes.by_queue.values():
+            lanes.update((prefix, one.lane) for prefix, one in queued.items())
         return sum(
             self._book.counts.get(prefix) or 0
-            for lanes in self._lanes.by_queue.values()
-            for prefix, queued in lanes.items()
-            if queued.lane.tenant == tenant and name in ("", queued.lane.limit)
+            for prefix, lane in lanes.items()
+            if lane.tenant == tenant and name in ("", lane.limit)
         )
 
     def _grant(self, row: bytes, draft: Draft) -> None:

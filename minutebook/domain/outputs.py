@@ -194,8 +194,8 @@ def _single(
             forwarded = ForwardedCommand(event.accepted_at, partition, event.source_offset, event.command)
             yield ToPartition(event.partition, Mail(partition, frame, row, forwarded))
         case facts.PermitsAsked() | facts.PermitsGranted() | facts.PermitsReleased():
-            for to, number, body in permit_mail(event, token):
-                yield ToPartition(to, Mail(partition, frame, number, body))
+            for to, number, said in permit_mail(event, token):
+                yield ToPartition(to, Mail(partition, frame, number, said))
         case facts.RecordRejected():
             yield ToRejected(event.topic, event.partition, event.offset, event.reason)
         case facts.JobCancelled():

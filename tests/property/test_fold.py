@@ -193,7 +193,7 @@ def test_a_state_holds_together(maker: LogMaker) -> None:
             assert execution.status == "queued"
             spec = book.specs.get(keys.spec_row(job, execution.version))
             assert spec is not None
-            lane = keys.Lane(spec.queue, spec.task, spec.priority, keys.names(key)[0]).prefix()
+            lane = keys.Lane(spec.queue, spec.task, spec.priority, keys.names(key)[0], spec.limit).prefix()
             queued.add(keys.queued_row(lane, execution.ready_at, keys.names(key)[1]))
             lanes[lane] += 1
     found = {key for key, _ in book.index.scan(b"")}

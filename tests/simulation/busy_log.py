@@ -22,6 +22,7 @@ from minutebook.domain.records import CancelledByTask, Progress, Report, Snoozed
 from minutebook.domain.results import died, overrun
 from minutebook.wire.frames import encode_frame
 from streams.cycle import REMEMBERED_DAYS
+from tests.simulation.busy_permits import BusyPermits
 from tests.simulation.log_maker import (
     LogMaker,
     cancel,
@@ -52,6 +53,7 @@ class BusyLog:
         self.maker = LogMaker()
         self.maker.open()
         self._jobs: list[str] = []
+        permits = BusyPermits(self.maker, self._random)
         self._steps = [
             self._submit,
             self._submit,
@@ -92,6 +94,8 @@ class BusyLog:
             self._submit,
             self._grant,
             self._succeed,
+            permits.step,
+            permits.step,
         ]
 
     def run(self, steps: int) -> LogMaker:

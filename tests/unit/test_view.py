@@ -95,6 +95,7 @@ def queued(*names: str, at: int = T, next_at: int = -1, attempt: int = 1) -> fac
 
 def due_granted(*names: str, at: int = T, next_at: int = -1, attempt: int = 1) -> facts.ExecutionsDueGranted:
     columns = msgspec.structs.asdict(queued(*names, at=at, next_at=next_at, attempt=attempt))
+    del columns["limits"], columns["limit"]
     return facts.ExecutionsDueGranted(**columns, sessions=["w.1"], session=[0] * len(names), permits=[])
 
 
