@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from minutebook.domain import keys
-from minutebook.domain.state import Answer, Cursor, Execution, Job, Queue, Session, Spec
+from minutebook.domain.state import Alerted, Answer, Cursor, Execution, Job, Queue, Session, Spec
 from minutebook.store.port import Rows
 
 T = TypeVar("T")
@@ -35,10 +35,11 @@ FAMILIES: Final = (
     "dead",
     "commands",
     "ended",
+    "alerts",
 )
-REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended")
+REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "alerts")
 CACHED_MAX: Final = 20_000
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of these rows: a store of another version is dropped and folded again."""
 DEFAULT_QUEUE: Final = "default"
 
@@ -148,6 +149,7 @@ class Book:
         self.dead = Family(rows, "dead", Execution)
         self.commands = Family(rows, "commands", Answer)
         self.ended = Family(rows, "ended", bytes)
+        self.alerts = Family(rows, "alerts", Alerted)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
             "cursor": self.cursors,
             "jobs": self.jobs,
@@ -164,6 +166,7 @@ class Book:
             "dead": self.dead,
             "commands": self.commands,
             "ended": self.ended,
+            "alerts": self.alerts,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
         self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)

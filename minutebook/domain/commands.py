@@ -36,6 +36,7 @@ class SubmitJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     traceparent: str = ""  # W3C trace context
     priority: int = 5  # 0-9, 9 first
     policy: Policy | None = None  # null = the defaults
+    notify: str = ""  # URL that its alerts go to; empty = the tenant's target
 
 
 class CancelJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -2,7 +2,7 @@
 
 What is decided together for many executions is one event with columns of equal length; `tenants`, `queues`, `tasks`
 and `sessions` are dictionaries of an event, and `tenant`, `queue`, `task`, `session` columns index into them.
-Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v2.avsc` is the wire form.
+Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v3.avsc` is the wire form.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ class JobSubmitted(msgspec.Struct, frozen=True, gc=False):
     next_at: int  # first instant
     traceparent: str
     policy: Policy | None = None  # None = the defaults
+    notify: str = ""  # where its alerts go; empty = the tenant's target
 
 
 class AttemptFailed(msgspec.Struct, frozen=True, gc=False):
@@ -426,6 +427,22 @@ class ExecutionRedriven(msgspec.Struct, frozen=True, gc=False):
     payload_sha256: bytes
 
 
+class AlertRaised(msgspec.Struct, frozen=True, gc=False):
+    """What people must hear of: it goes to `alerts`."""
+
+    tenant: str
+    kind: str
+    job_id: str  # empty = of no single job
+    execution: str
+    task: str
+    queue: str
+    at: int
+    text: str
+    notify: str  # where it goes; empty = the tenant's target
+    left_out: int  # causes of that job and kind since the last one, told by this one alone
+    details: bytes  # a JSON object
+
+
 Event = (
     ExecutionsDueGranted
     | AttemptsSucceeded
@@ -461,4 +478,5 @@ Event = (
     | ExecutionExpired
     | ExecutionCancelled
     | ExecutionRedriven
+    | AlertRaised
 )

@@ -55,6 +55,7 @@ def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> No
         event.timeout_ms,
         event.traceparent,
         event.policy,
+        event.notify,
     )
     book.specs.put(keys.spec_row(row, 1), spec)
     book.jobs.put(row, job)

@@ -50,6 +50,7 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
     timeout_ms: int
     traceparent: str
     explicit: Policy | None = None
+    notify: str = ""
 
     @property
     def policy(self) -> Policy:
@@ -103,6 +104,13 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     is_accepted: bool
     reason: str
+
+
+class Alerted(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """When the last alert of a job and kind was raised, and how many causes came after it."""
+
+    raised_at: int = NONE_AT
+    causes: int = 0
 
 
 class Cursor(msgspec.Struct, array_like=True, frozen=True, gc=False):

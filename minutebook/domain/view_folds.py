@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
 from minutebook.domain import view_rows as keys
+from minutebook.domain.alerts import record_of
 from minutebook.domain.state import NONE_AT, UNCHANGED
 from minutebook.domain.view_rows import (
+    AlertRow,
     Attempt,
     CommandRow,
     DeadRow,
@@ -47,6 +49,7 @@ def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
         event.actor,
         event.traceparent,
         event.policy,
+        event.notify,
     )
     progress = Progress("active", event.next_at)
     view.dirty["progress"][key] = progress
@@ -304,6 +307,15 @@ def _queue_copied(view: PartitionView, event: facts.QueueCopied) -> None:
     view.dirty["queues"][key] = QueueRow(event.version, event.is_open, event.tenants, event.is_paused)
 
 
+def _alert_raised(view: PartitionView, event: facts.AlertRaised) -> None:
+    counted = keys.alert_rows(view.prefix, event.tenant)
+    number = view.read("alert_counts", counted, int) or 0
+    record = record_of(event, view.partition)
+    row = AlertRow(*(getattr(record, name) for name in AlertRow.__struct_fields__))
+    view.dirty["alerts"][keys.alert_row(view.prefix, event.tenant, number)] = row
+    view.dirty["alert_counts"][counted] = number + 1
+
+
 def _sessions(event: Any) -> tuple[list[str], list[int]]:
     """Sessions of an event and its column of them; where it has none, one without a name."""
     if isinstance(event, facts.ExecutionsDueGranted):
@@ -335,4 +347,5 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.ExecutionExpired: _expired,
     facts.ExecutionCancelled: _execution_cancelled,
     facts.ExecutionRedriven: _redriven,
+    facts.AlertRaised: _alert_raised,
 }

@@ -26,9 +26,14 @@ FAMILIES: Final = (
     "queues",
     "sessions",
     "dead",
+    "alerts",
+    "alert_counts",
 )
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of these rows: a view of another version is dropped and folded again."""
+
+ALERTS_KEPT: Final = 200
+"""Alerts of a tenant in a partition: the latest ones."""
 
 _PARTITION = struct.Struct(">H")
 _INSTANT = struct.Struct(">q")
@@ -51,6 +56,7 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     actor: str
     traceparent: str
     policy: Policy | None = None
+    notify: str = ""
 
 
 class Progress(msgspec.Struct, array_like=True, gc=False):
@@ -143,6 +149,22 @@ class DeadRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     generation: int
 
 
+class AlertRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One of the latest alerts of a tenant."""
+
+    id: str
+    kind: str
+    job_id: str
+    execution: str
+    task: str
+    queue: str
+    at: int
+    text: str
+    notify: str
+    left_out: int
+    details: bytes
+
+
 class CursorRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """How far a partition's log is folded. `head` is the chain after `position`, `head_before` the one before it.
 
@@ -190,6 +212,16 @@ def dead_row(prefix: bytes, tenant: str, at: int, execution: str) -> bytes:
 def dead_parts(key: bytes, first: bytes) -> tuple[int, str]:
     """(instant, execution id) in the key of a dead execution; `first` is the first key of its tenant."""
     return int(_INSTANT.unpack_from(key, len(first) - 8)[0]), key[len(first) :].decode()
+
+
+def alert_rows(prefix: bytes, tenant: str) -> bytes:
+    """Start of the keys of a tenant's alerts; also the key of how many there were."""
+    return prefix + f"{tenant}\0".encode()
+
+
+def alert_row(prefix: bytes, tenant: str, number: int) -> bytes:
+    """Key of a tenant's alert of that number, from 0: it takes the place of the one `ALERTS_KEPT` before it."""
+    return alert_rows(prefix, tenant) + _PARTITION.pack(number % ALERTS_KEPT)
 
 
 def command_row(prefix: bytes, tenant: str, command_id: str, job_id: str) -> bytes:

@@ -36,13 +36,21 @@ Record = (
     | records.Inbox
     | records.DueRecord
     | records.DeadLetter
+    | records.Alert
 )
 
 _COMMANDS: dict[str, Any] = {kind.__name__: kind for kind in commands.Command.__args__}
 _BODIES: dict[str, Any] = {kind.__name__: kind for kind in (records.QueueFact, records.ForwardedCommand)}
 _PLAIN: dict[str, Any] = _COMMANDS | {
     kind.__name__: kind
-    for kind in (records.Report, records.Tick, records.Inbox, records.DueRecord, records.DeadLetter)
+    for kind in (
+        records.Report,
+        records.Tick,
+        records.Inbox,
+        records.DueRecord,
+        records.DeadLetter,
+        records.Alert,
+    )
 }
 
 
