@@ -49,6 +49,7 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         timeout=format_duration(row.timeout_ms),
         retry=_DEFAULT_RETRY,
         priority=row.priority,
+        notify=row.notify,
         status=progress.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         version=row.version,
         next_at=_instant(progress.next_at),

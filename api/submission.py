@@ -28,7 +28,8 @@ _TIMEOUT_MS_MIN: Final = 1_000
 _TIMEOUT_MS_MAX: Final = 7 * _DAY_MS
 _WHEN: Final = ("run_at", "delay", "cron")
 FIELDS: Final = frozenset(
-    {"id", "task", "payload", "queue", "run_at", "delay", "cron", "zone", "late", "timeout"} | policies.FIELDS
+    {"id", "notify", "task", "payload", "queue", "run_at", "delay", "cron", "zone", "late", "timeout"}
+    | policies.FIELDS
 )
 
 
@@ -47,9 +48,15 @@ class Submission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     timeout_ms: int
     priority: int
     policy: Policy | None
+    notify: str
 
 
-def read_submission(data: bytes | Raw, now: int, is_queue_known: Callable[[str], bool]) -> Submission:
+def read_submission(
+    data: bytes | Raw,
+    now: int,
+    is_queue_known: Callable[[str], bool],
+    notify_fault: Callable[[str], str],
+) -> Submission:
     """The submission in a create body. `now`: ms since the epoch. Raises Refused naming every field at fault."""
     members = read_object(data)
     fields = Fields(members)
@@ -71,6 +78,7 @@ def read_submission(data: bytes | Raw, now: int, is_queue_known: Callable[[str],
         timeout_ms=_timeout_ms(fields),
         priority=policies.read_priority(fields),
         policy=policies.read_policy(fields),
+        notify=_notify(fields, notify_fault),
     )
     _check_when(fields, members, found, now)
     if fields.errors:
@@ -90,6 +98,14 @@ def _zone(fields: Fields) -> str:
     except ScheduleError as error:
         fields.fault("zone", error.reason)
     return zone
+
+
+def _notify(fields: Fields, notify_fault: Callable[[str], str]) -> str:
+    url = fields.text("notify") or ""
+    fault = notify_fault(url) if url else ""
+    if fault:
+        fields.fault("notify", fault)
+    return url
 
 
 def _timeout_ms(fields: Fields) -> int:

@@ -61,6 +61,9 @@ def submit(
     ] = None,
     on_stuck: Annotated[str | None, typer.Option(help="report or stop; needs --stuck-after.")] = None,
     priority: Annotated[int | None, typer.Option(help="0 to 9, 9 goes first; 5 if not given.")] = None,
+    notify: Annotated[
+        str | None, typer.Option(help="https URL that its alerts go to; the tenant's target if not given.")
+    ] = None,
     key: Key = None,
     output: Output = Format.TABLE,
 ) -> None:
@@ -82,6 +85,7 @@ def submit(
         "stuck_after": stuck_after,
         "on_stuck": on_stuck,
         "priority": priority,
+        "notify": notify,
     }
     request = JobRequest(task=task, payload=read_payload(payload), **_given(given))
     with SyncClient() as client:
