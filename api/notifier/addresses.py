@@ -27,6 +27,7 @@ _NOT_PUBLIC: Final = tuple(
             "64:ff9b:1::/48",
             "2001::/32",  # Teredo: an IPv4 address inside
             "2002::/16",  # 6to4: an IPv4 address inside
+            "3fff::/20",  # documentation
         ),
     )
 )

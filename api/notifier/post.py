@@ -40,12 +40,13 @@ async def resolve(host: str, port: int) -> list[Address]:
 
 
 class CheckedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that `rules` let pass, and resolves each name once only."""
+    """The connection of one post, to an address that `rules` let pass; its name is resolved once."""
 
-    def __init__(self, rules: Rules, resolve: Resolve) -> None:
+    def __init__(self, rules: Rules, resolve: Resolve, network: httpcore.AsyncNetworkBackend) -> None:
         self._rules = rules
         self._resolve = resolve
-        self._network = httpcore.AnyIOBackend()
+        self._network = network
+        self._opened: list[httpcore.AsyncNetworkStream] = []
 
     async def connect_tcp(
         self,
@@ -63,10 +64,18 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         failed: Exception = httpcore.ConnectError("no address")
         for address in addresses:
             try:
-                return await self._network.connect_tcp(str(address), port, timeout, local_address)
+                stream = await self._network.connect_tcp(str(address), port, timeout, local_address)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failed = error
+            else:
+                self._opened.append(stream)
+                return stream
         raise failed
+
+    async def close(self) -> None:
+        """Close what is open: a post that is cut short in the middle of its handshake leaves its connection behind."""
+        for stream in self._opened:
+            await stream.aclose()
 
 
 class Poster:
@@ -77,12 +86,14 @@ class Poster:
         rules: Rules,
         timeout_s: float,
         resolve: Resolve = resolve,
+        network: httpcore.AsyncNetworkBackend | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._rules = rules
         self._timeout_s = timeout_s
-        self._backend = CheckedBackend(rules, resolve)
-        self._tls = tls or ssl.create_default_context()
+        self._resolve = resolve
+        self._network = network or httpcore.AnyIOBackend()
+        self.tls = tls or ssl.create_default_context()
 
     async def post(self, target: Target, headers: Mapping[str, str], body: bytes) -> Outcome:
         """Post `body`. Raises nothing that a target could cause."""
@@ -107,13 +118,20 @@ class Poster:
             port=target.port,
             target=target.path.encode(),
         )
+        sent = {
+            "host": target.authority,
+            "connection": "close",
+            "content-type": "application/json",
+            **headers,
+        }
         # A connection for each post: nothing of one target is left to the next.
-        async with httpcore.AsyncConnectionPool(
-            self._tls, max_connections=1, max_keepalive_connections=0, network_backend=self._backend
-        ) as pool:
-            sent = {"connection": "close", "content-type": "application/json", **headers}
-            async with pool.stream("POST", url, headers=list(sent.items()), content=body) as answer:
+        backend = CheckedBackend(self._rules, self._resolve, self._network)
+        pool = httpcore.AsyncConnectionPool(self.tls, max_connections=1, network_backend=backend)
+        try:
+            async with pool, pool.stream("POST", url, headers=list(sent.items()), content=body) as answer:
                 return int(answer.status)
+        finally:
+            await backend.close()
 
 
 def _outcome(status: int) -> Outcome:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 from pydantic import BaseModel, Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from api.notifier.addresses import Network, Rules
 from api.notifier.signature import read_secret
@@ -42,14 +43,21 @@ class NotifySettings(BaseSettings):
     )
     targets_file: Path | None = Field(default=None, description="file of the same form, read at the start")
     allow_http: bool = Field(default=False, description="targets may be `http://` too, for development")
-    allowed_networks: tuple[str, ...] = Field(
+    allowed_networks: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="JSON list of networks, such as `10.1.0.0/16`, in which targets may lie although they are not public, "
-        "on any port",
+        description="networks in which targets may lie although they are not public, on any port, such as `10.1.0.0/16`, "
+        "with commas",
     )
     timeout_s: float = Field(
         default=10.0, gt=0, le=60, description="for one post, from the name to the answer"
     )
+
+    @field_validator("allowed_networks", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return (
+            [text.strip() for text in value.split(",") if text.strip()] if isinstance(value, str) else value
+        )
 
     @field_validator("allowed_networks")
     @classmethod

@@ -26,6 +26,12 @@ class Target(NamedTuple):
     port: int
     path: str
 
+    @property
+    def authority(self) -> str:
+        """Host and port as they stand in a URL."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
 
 class TargetFault(ValueError):
     """The URL cannot be a target; the text is the remedy."""
