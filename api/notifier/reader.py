@@ -33,6 +33,8 @@ class Notifier:
 
     def __init__(self, kafka: KafkaSettings, make: Callable[[], Deliveries], tally: Counter[str]) -> None:
         self.tally = tally
+        self.committed = -1
+        """Offset that this process committed last, -1 before any."""
         self._kafka = kafka
         self._make = make
         self._deliveries = make()
@@ -68,15 +70,14 @@ class Notifier:
         consumer.subscribe([self._place.topic], listener=_Assignment(self))
         try:
             await consumer.start()
-            committed = -1
+            self.committed = -1
             while True:
                 found = await consumer.getmany(timeout_ms=_POLL_MS, max_records=_RECORDS_AT_ONCE)
                 for record in found.get(self._place, []):
                     self._deliveries.take(record.offset, read(record.value))
                 settled = self._deliveries.settled_through()
-                if settled > 0 and settled != committed:
+                if settled > 0 and settled != self.committed:
                     await self._commit(consumer, settled)
-                    committed = settled
         finally:
             await self.let_go()
             await consumer.stop()
@@ -84,6 +85,7 @@ class Notifier:
     async def _commit(self, consumer: AIOKafkaConsumer, offset: int) -> None:
         try:
             await consumer.commit({self._place: offset})
+            self.committed = offset
         except KafkaError as error:
             # What is not committed is delivered again, under the same ids.
             log.info("alerts delivered are not committed", offset=offset, reason=type(error).__name__)

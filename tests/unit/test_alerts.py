@@ -235,6 +235,15 @@ def test_task_that_nobody_knows_is_told_after_ten_minutes_and_every_hour(desk: D
     assert len(wait(desk, LOOK_EVERY_MS)) == 1, "it still waits"
 
 
+def test_task_that_waits_over_midnight_is_told_once_an_hour(desk: Desk) -> None:
+    desk.submit("a", task="unknown")
+    desk.cycle()
+    told = [alert.at for _ in range(60) for alert in raised(desk.cycle(QUIET_MS // 2))]
+    assert told[-1] - told[0] > DAY_MS
+    assert {later - earlier for earlier, later in pairwise(told)} == {QUIET_MS}
+    assert len(list(desk.book.alerts.scan(b""))) == 1
+
+
 def test_worker_that_comes_starts_the_ten_minutes_anew(desk: Desk) -> None:
     desk.submit("a")
     desk.cycle()
