@@ -8,6 +8,7 @@ import sys
 
 from pydantic import ValidationError
 
+from api.notifier.settings import NotifySettings
 from api.priority import step_back
 from api.server import serve
 from api.settings import ApiSettings, ProcessSettings
@@ -23,7 +24,9 @@ def main() -> int:
     log_json()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     try:
-        settings = ProcessSettings(api=ApiSettings(), kafka=KafkaSettings(), topics=TopicSettings())
+        settings = ProcessSettings(
+            api=ApiSettings(), kafka=KafkaSettings(), topics=TopicSettings(), notify=NotifySettings()
+        )
         step_back(settings.api.niceness)
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(serve(settings))

@@ -61,6 +61,7 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         retry=_DEFAULT_RETRY,
         priority=row.priority,
         limit=row.limit or None,
+        notify=row.notify,
         status=progress.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         version=row.version,
         next_at=_instant(progress.next_at),

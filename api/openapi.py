@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from api.auth import Allowed
 from minutebook import __version__
 from minutebook.client.models import (
+    AlertPage,
     BatchRequest,
     BatchResult,
     Command,
@@ -35,6 +36,7 @@ from minutebook.client.models import (
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
+    AlertPage,
     BatchRequest,
     BatchResult,
     Command,

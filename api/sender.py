@@ -168,10 +168,15 @@ def size_of(command: Command) -> int:
     """Bytes that `command` takes in a record, at most."""
     match command:
         case SubmitJob(policy=None):
-            return _OVERHEAD_BYTES + len(command.payload)
+            return _OVERHEAD_BYTES + len(command.payload) + len(command.notify)
         case SubmitJob():
             names = command.policy.non_retryable if command.policy is not None else []
-            return _OVERHEAD_BYTES + len(command.payload) + _CHAR_BYTES_MAX * sum(map(len, names))
+            return (
+                _OVERHEAD_BYTES
+                + len(command.payload)
+                + len(command.notify)
+                + _CHAR_BYTES_MAX * sum(map(len, names))
+            )
         case DeclareQueue():
             return _OVERHEAD_BYTES + sum(map(len, command.tenants)) + 2 * len(command.tenants)
         case DeclareLimit():

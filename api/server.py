@@ -7,6 +7,7 @@ import contextlib
 import gc
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,11 @@ from api.due_topics import KafkaDueTopics
 from api.follower import Follower
 from api.inside import create_inside_app
 from api.metrics import registry_of
+from api.notifier.deliveries import Deliveries
+from api.notifier.metrics import NotifierCollector
+from api.notifier.post import Poster
+from api.notifier.reader import Notifier
+from api.notifier.targets import Targets
 from api.sender import KafkaCommandLog
 from api.services import Services
 from api.settings import ProcessSettings
@@ -57,9 +63,13 @@ async def serve(settings: ProcessSettings) -> None:
     follower = Follower(view, settings.kafka, clock)
     commands = KafkaCommandLog(settings.kafka, settings.topics.partitions, settings.api.append_timeout_s)
     due_topics = KafkaDueTopics(settings.kafka, settings.topics)
-    services = Services(settings.api, clock, keyring, view, commands, due_topics, follower)
+    targets = Targets(settings.notify)
+    services = Services(settings.api, clock, keyring, view, commands, due_topics, follower, targets)
+    notifier = make_notifier(settings, targets, clock)
+    registry = registry_of(follower, view)
+    registry.register(NotifierCollector(notifier))
     public = QuietServer(server_config(create_app(services), settings.api.host, settings.api.port))
-    inside_app = create_inside_app(services, registry_of(follower, view))
+    inside_app = create_inside_app(services, registry)
     inside = QuietServer(server_config(inside_app, _LOOPBACK, settings.api.health_port))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, public.leave)
@@ -69,14 +79,23 @@ async def serve(settings: ProcessSettings) -> None:
     try:
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(follower.run())
+            notifying = tasks.create_task(notifier.run())
             asking = tasks.create_task(inside.serve())
             await public.serve()
             inside.should_exit = True
             await asking
             following.cancel()
+            notifying.cancel()
     finally:
         await commands.stop()
         rows.close()
+
+
+def make_notifier(settings: ProcessSettings, targets: Targets, clock: Clock) -> Notifier:
+    """The notifier, not yet running."""
+    tally: Counter[str] = Counter()
+    poster = Poster(targets.rules, settings.notify.timeout_s)
+    return Notifier(settings.kafka, lambda: Deliveries(targets, poster, clock, tally), tally)
 
 
 def open_rows(folder: Path, cache_bytes: int) -> RocksRows:

@@ -10,6 +10,7 @@ from fastapi import Request
 
 from api.auth import Keyring
 from api.due_topics import DueTopics
+from api.notifier.targets import Targets
 from api.problems import Refused
 from api.sender import CommandLog
 from api.settings import ApiSettings
@@ -55,6 +56,7 @@ class Services:
     commands: CommandLog
     due_topics: DueTopics
     readiness: Readiness
+    targets: Targets
     undecided: Undecided = field(default_factory=Undecided)
 
 

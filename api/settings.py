@@ -11,6 +11,7 @@ import msgspec
 from pydantic import BaseModel, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from api.notifier.settings import NotifySettings
 from minutebook.errors import SettingsError
 from minutebook.ids import is_name
 from minutebook.log.admin import TopicSettings
@@ -88,6 +89,7 @@ class ProcessSettings(BaseModel, frozen=True, arbitrary_types_allowed=True):
     api: ApiSettings
     kafka: KafkaSettings
     topics: TopicSettings
+    notify: NotifySettings
 
 
 def key_hash(key: str) -> str:

@@ -28,7 +28,8 @@ _TIMEOUT_MS_MIN: Final = 1_000
 _TIMEOUT_MS_MAX: Final = 7 * _DAY_MS
 _WHEN: Final = ("run_at", "delay", "cron")
 FIELDS: Final = frozenset(
-    {"id", "task", "payload", "queue", "run_at", "delay", "cron", "zone", "late", "timeout", "limit"}
+    {"id", "task", "payload", "queue", "run_at", "delay", "cron", "zone", "late", "timeout"}
+    | {"limit", "notify"}
     | policies.FIELDS
 )
 
@@ -49,9 +50,15 @@ class Submission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     priority: int
     policy: Policy | None
     limit: str
+    notify: str
 
 
-def read_submission(data: bytes | Raw, now: int, is_queue_known: Callable[[str], bool]) -> Submission:
+def read_submission(
+    data: bytes | Raw,
+    now: int,
+    is_queue_known: Callable[[str], bool],
+    notify_fault: Callable[[str], str],
+) -> Submission:
     """The submission in a create body. `now`: ms since the epoch. Raises Refused naming every field at fault."""
     members = read_object(data)
     fields = Fields(members)
@@ -74,6 +81,7 @@ def read_submission(data: bytes | Raw, now: int, is_queue_known: Callable[[str],
         priority=policies.read_priority(fields),
         policy=policies.read_policy(fields),
         limit=fields.name("limit", "") or "",
+        notify=_notify(fields, notify_fault),
     )
     _check_when(fields, members, found, now)
     if fields.errors:
@@ -93,6 +101,14 @@ def _zone(fields: Fields) -> str:
     except ScheduleError as error:
         fields.fault("zone", error.reason)
     return zone
+
+
+def _notify(fields: Fields, notify_fault: Callable[[str], str]) -> str:
+    url = fields.text("notify") or ""
+    fault = notify_fault(url) if url else ""
+    if fault:
+        fields.fault("notify", fault)
+    return url
 
 
 def _timeout_ms(fields: Fields) -> int:

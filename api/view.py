@@ -10,12 +10,13 @@ import asyncio
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Final, Literal
 
 from api.positions import Token
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_rows import (
+    AlertRow,
     CommandRow,
     CursorRow,
     DeadRow,
@@ -190,6 +191,12 @@ class View:
         """(given up at, execution id, row, job) of a tenant's dead executions, by these two, from that place on."""
         self.commit_all()
         return heapq.merge(*(_dead_of(part, tenant, at, name) for part in self.parts), key=itemgetter(0, 1))
+
+    def alerts(self, tenant: str) -> list[AlertRow]:
+        """The latest alerts of a tenant, by instant and id, the newest first."""
+        self.commit_all()
+        found = (alert for part in self.parts for alert in part.alerts(tenant))
+        return sorted(found, key=attrgetter("at", "id"), reverse=True)
 
     def command(self, tenant: str, command_id: str) -> tuple[int, CommandRow] | None:
         """Partition of a command, and what it was answered; None if no partition knows it."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
+from api.notifier.settings import NotifySettings
 from api.settings import ApiSettings
 from minutebook.client.settings import ClientSettings
 from minutebook.log.admin import TopicSettings
@@ -27,6 +28,7 @@ PARTS: Final[tuple[tuple[str, str, type[BaseSettings]], ...]] = (
     ),
     ("Owners", "`python -m streams`.", StreamsSettings),
     ("API", "`python -m api`.", ApiSettings),
+    ("Notifier", "Alerts on their way to their targets, in the API process.", NotifySettings),
     ("Workers", "`worker run`.", WorkerSettings),
     ("Client", "`Client`, `SyncClient` and the commands that go through the API.", ClientSettings),
 )
@@ -75,7 +77,14 @@ def kind_of(annotation: Any) -> str:
         return kind_of(inner[0])
     if origin is Literal:
         return " ".join(f"`{choice}`" for choice in inner)
-    known = {int: "whole number", float: "number", Path: "path", tuple: "names", dict: "JSON"}
+    known = {
+        int: "whole number",
+        float: "number",
+        Path: "path",
+        tuple: "names",
+        dict: "JSON",
+        bool: "`true` `false`",
+    }
     return known.get(origin or annotation, "text")
 
 

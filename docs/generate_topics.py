@@ -19,6 +19,7 @@ _READERS: Final = {
     topics.INBOX: "workers, each its partition",
     topics.DEAD_LETTERS: "anyone",
     topics.REJECTED: "people",
+    topics.ALERTS: "the notifier in the API process, anyone",
     topics.DUE: "consumers of the open queue, for example a share group",
 }
 _PARTITIONS: Final = {

@@ -68,6 +68,11 @@ def requested_execution_id(job_id: str, command_id: str) -> str:
     return f"{job_id}:r{command_id}"
 
 
+def alert_id(tenant: str, kind: str, subject: str, partition: int, at: int) -> str:
+    """Id of the alert of that kind that `partition` raised at `at` (ms). `subject`: the job, or else `<queue>/<task>`."""
+    return str(uuid.uuid5(uuid.uuid5(NAMESPACE, tenant), f"alert {kind} {subject} {partition} {at}"))
+
+
 def job_of(execution: str) -> str:
     """Job id inside an execution id. Names hold no colon, so the last one parts them."""
     return execution.rpartition(":")[0]

@@ -52,6 +52,7 @@ from streams.reports import Reports
 from streams.sessions import Sessions
 from streams.taken import Redo, Taken
 from streams.telling import Telling
+from streams.unknown_tasks import UnknownTasks
 
 INPUTS_MS: Final = {topics.REPORTS: 25, topics.MAIL: 5, topics.COMMANDS: 10}
 """Results come first: they free slots, and many in one frame cost less than one a frame."""
@@ -103,6 +104,7 @@ class Cycle:
         self.claims = Claims(book, sessions, self.permits, partition, self.granting.start_sessions)
         self.telling = Telling(book, sessions, self.granting, partition)
         self.reports = Reports(book, sessions, partition, owner_id)
+        self._unknown_tasks = UnknownTasks(book, lanes, self.open_queues.names, sessions)
         self.can_grant = False
 
     def decide(self, offset: int, now: int) -> tuple[Draft, Taken]:
@@ -121,6 +123,7 @@ class Cycle:
             if self.can_grant:
                 self._say_heard(draft)
                 self.granting.grant(draft, taken)
+                self._unknown_tasks.look(draft)
             self.due.queue_overdue(draft, taken)
             self.permits.settle(draft)
         except Redo as redo:

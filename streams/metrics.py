@@ -55,6 +55,7 @@ GRANTS: Final = Counter("minutebook_grants_total", "grants")
 RETURNED: Final = Counter("minutebook_grants_returned_total", "grants given back", ["reason"])
 FINISHED: Final = Counter("minutebook_attempts_finished_total", "attempts that ended", ["status"])
 DEAD: Final = Counter("minutebook_dead_letters_total", "executions given up", ["reason"])
+ALERTS: Final = Counter("minutebook_alerts_raised_total", "alerts", ["kind"])
 STALE: Final = Counter("minutebook_stale_reports_total", "results and hand-backs refused", ["kind"])
 REFUSED: Final = Counter("minutebook_inputs_refused_total", "inputs refused", ["reason"])
 REPUBLISHED: Final = Counter(
@@ -84,6 +85,8 @@ def count(draft: Draft) -> None:
                 RETURNED.labels(event.reason).inc(len(event.executions))
             case facts.ExecutionDead():
                 DEAD.labels(event.cause).inc()
+            case facts.AlertRaised():
+                ALERTS.labels(event.kind).inc()
             case facts.ReportRefused():
                 STALE.labels(event.kind).inc()
             case facts.RecordRejected():

@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from minutebook import ids
-from minutebook.domain.outputs import Output, ToDeadLetters, ToPartition, ToRejected, ToSession
+from minutebook.domain.outputs import Output, ToAlerts, ToDeadLetters, ToPartition, ToRejected, ToSession
 from minutebook.domain.records import Inbox
 from minutebook.errors import LogGapError
 from minutebook.log.kafka import read_range
@@ -114,6 +114,8 @@ class Outbox:
                 return self._dead_letter(output)
             case ToRejected():
                 return self._rejected(output)
+            case ToAlerts():
+                return self._alert(output)
 
     async def _put(
         self,
@@ -131,19 +133,34 @@ class Outbox:
 
     async def _dead_letter(self, output: ToDeadLetters) -> asyncio.Future[Any]:
         record = output.record
-        headers = _origin(topics.EVENTS, self._partition, output.offset, record.cause)
         name = f"{record.tenant}/{record.execution}/{record.generation}"
-        headers += [
-            ("content-type", b"application/avro"),
-            ("ce_specversion", b"1.0"),
-            ("ce_id", name.encode()),
-            ("ce_type", b"minutebook.DeadLetter"),
-            ("ce_source", f"minutebook/{topics.EVENTS}/{self._partition}".encode()),
-            ("ce_subject", f"{record.tenant}/{record.job_id}".encode()),
+        headers = [
+            *_origin(topics.EVENTS, self._partition, output.offset, record.cause),
+            *self._cloud_event(name, "DeadLetter", f"{record.tenant}/{record.job_id}"),
         ]
         return await self._put(
             topics.DEAD_LETTERS, codec.encode(record), self._partition, output.key.encode(), headers
         )
+
+    async def _alert(self, output: ToAlerts) -> asyncio.Future[Any]:
+        record = output.record
+        subject = f"{record.tenant}/{record.job_id or record.task}"
+        headers = [
+            *_origin(topics.EVENTS, self._partition, output.offset, record.kind),
+            *self._cloud_event(record.id, "Alert", subject),
+        ]
+        return await self._put(topics.ALERTS, codec.encode(record), 0, record.tenant.encode(), headers)
+
+    def _cloud_event(self, name: str, kind: str, subject: str) -> list[tuple[str, bytes]]:
+        """Headers of CloudEvents in binary mode; `name` is the same when the record is sent again."""
+        return [
+            ("content-type", b"application/avro"),
+            ("ce_specversion", b"1.0"),
+            ("ce_id", name.encode()),
+            ("ce_type", f"minutebook.{kind}".encode()),
+            ("ce_source", f"minutebook/{topics.EVENTS}/{self._partition}".encode()),
+            ("ce_subject", subject.encode()),
+        ]
 
     async def _rejected(self, output: ToRejected) -> asyncio.Future[Any]:
         """With the raw bytes, as long as the input still holds them."""

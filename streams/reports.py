@@ -35,6 +35,8 @@ FAILED_MAX: Final = 100
 HELD_MAX: Final = 65_536
 QUEUES_MAX: Final = 1_000
 NAME_CHARS_MAX: Final = 256
+STUCK_ROWS_MAX: Final = 5
+"""Stuck, stopped as failed, dead, and an alert of either kind."""
 
 log = structlog.get_logger()
 
@@ -167,6 +169,8 @@ class Reports:
             held = self._running(token)
             if held is not None:
                 self._stuck(held, since, draft)
+            if draft.room() < STUCK_ROWS_MAX:
+                break  # the next look finds the others
 
     def _stuck(self, held: Held, since: int, draft: Draft) -> None:
         tenant, name = keys.names(held.key)
@@ -235,8 +239,8 @@ class Reports:
 
 
 def _portion(draft: Draft) -> int:
-    """Attempts that may be taken from workers in one go: each may be a row, and a dead letter."""
-    return min(TAKEN_ROWS_MAX, draft.room() // 2)
+    """Attempts that may be taken from workers in one go: each may be a row, a dead letter and an alert."""
+    return min(TAKEN_ROWS_MAX, draft.room() // 3)
 
 
 def senseless(report: Report, position: int) -> str:

@@ -17,7 +17,7 @@ from api.guard import trace_id_of
 from api.parameters import idempotency_key_of, query_of, traceparent_of
 from api.positions import Token
 from api.problems import Refused, problem_of, refused_field
-from api.routes.jobs import submit_command
+from api.routes.jobs import checks_of, submit_command
 from api.sender import Keyed
 from api.services import services_of
 from api.submission import read_submission
@@ -55,11 +55,12 @@ async def create_jobs(request: Request, caller: Writing) -> Response:
         )
     items = _items(await read_body(request, services.settings.body_timeout_s))
     view, now, traceparent = services.view, services.clock.now(), traceparent_of(request)
+    checks = checks_of(services, caller)
     results: list[Decision | Refused | None] = [None] * len(items)
     by_partition: dict[int, list[tuple[int, Keyed]]] = {}
     for number, item in enumerate(items):
         try:
-            submission = read_submission(item, now, lambda queue: view.may_use(caller.tenant, queue))
+            submission = read_submission(item, now, *checks)
         except Refused as refused:
             results[number] = refused
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -35,6 +37,12 @@ Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
 Writing = Annotated[Caller, Depends(Allowed(Scope.JOBS_WRITE))]
 
 
+def checks_of(services: Services, caller: Caller) -> tuple[Callable[[str], bool], Callable[[str], str]]:
+    """What a create body is checked against: whether the caller may use a queue, and what is wrong with a `notify`."""
+    tenant = caller.tenant
+    return partial(services.view.may_use, tenant), partial(services.targets.fault, tenant)
+
+
 def submit_command(
     services: Services, caller: Caller, submission: Submission, key: str | None, traceparent: str
 ) -> SubmitJob:
@@ -63,6 +71,7 @@ def submit_command(
         priority=submission.priority,
         policy=submission.policy,
         limit=submission.limit,
+        notify=submission.notify,
     )
 
 
@@ -91,7 +100,7 @@ async def create_job(request: Request, caller: Writing) -> Response:
     key = idempotency_key_of(request)
     body = await read_body(request, services.settings.body_timeout_s)
     view = services.view
-    submission = read_submission(body, services.clock.now(), lambda queue: view.may_use(caller.tenant, queue))
+    submission = read_submission(body, services.clock.now(), *checks_of(services, caller))
     command = submit_command(services, caller, submission, key, traceparent_of(request))
     partition = view.partition_of_job(caller.tenant, command.job_id)
     keyed = Keyed(job_key(caller.tenant, command.job_id), command)

@@ -23,7 +23,7 @@ from minutebook.embedded.cluster import Cluster, ClusterSettings
 from minutebook.log.settings import KafkaSettings
 
 DEMO_WORKER: Final = "examples.demo.tasks:app"
-_PASSED_ON: Final = ("MINUTEBOOK_STREAMS_", "MINUTEBOOK_API_", "MINUTEBOOK_WORKER_")
+_PASSED_ON: Final = ("MINUTEBOOK_STREAMS_", "MINUTEBOOK_API_", "MINUTEBOOK_NOTIFY_", "MINUTEBOOK_WORKER_")
 
 
 def dev(

@@ -64,6 +64,9 @@ def submit(
     limit: Annotated[
         str | None, typer.Option(help="Limit that holds beside the tenant's, where one is declared.")
     ] = None,
+    notify: Annotated[
+        str | None, typer.Option(help="https URL that its alerts go to; the tenant's target if not given.")
+    ] = None,
     key: Key = None,
     output: Output = Format.TABLE,
 ) -> None:
@@ -86,6 +89,7 @@ def submit(
         "on_stuck": on_stuck,
         "priority": priority,
         "limit": limit,
+        "notify": notify,
     }
     request = JobRequest(task=task, payload=read_payload(payload), **_given(given))
     with SyncClient() as client:

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from minutebook import __version__
-from minutebook.cli import dead_letter, execution, job, limit, queue
+from minutebook.cli import alert, dead_letter, execution, job, limit, queue
 from minutebook.cli.exits import ExitCode, exit_code_of
 from minutebook.cli.output import note
 from minutebook.errors import MinutebookError
@@ -81,6 +81,7 @@ app.add_typer(execution.app, name="execution")
 app.add_typer(queue.app, name="queue")
 app.add_typer(limit.app, name="limit")
 app.add_typer(dead_letter.app, name="dead-letter")
+app.add_typer(alert.app, name="alert")
 
 
 @app.command()

@@ -9,6 +9,7 @@ from minutebook.client.errors import (
     UnavailableError,
 )
 from minutebook.client.models import (
+    Alert,
     BatchResult,
     Command,
     DeadLetter,
@@ -27,6 +28,7 @@ from minutebook.client.models import (
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
+    "Alert",
     "ApiError",
     "BatchResult",
     "Client",

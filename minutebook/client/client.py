@@ -23,6 +23,9 @@ from minutebook.client.errors import ApiError, UnavailableError, error_of
 from minutebook.client.limits import Limits, SyncLimits
 from minutebook.client.mint import mint_id
 from minutebook.client.models import (
+    Alert,
+    AlertKind,
+    AlertPage,
     BatchRequest,
     BatchResult,
     Cause,
@@ -166,6 +169,11 @@ class Client:
         asked = {"task": task, "queue": queue, "error_type": error_type, "cause": cause}
         query = {name: value for name, value in asked.items() if value is not None}
         async for item in self._items("/v1/dead-letters", DeadLetterPage, query):
+            yield item
+
+    async def alerts(self, *, kind: AlertKind | None = None) -> AsyncIterator[Alert]:
+        """The latest alerts, the newest first; only those of `kind` where one is given."""
+        async for item in self._items("/v1/alerts", AlertPage, None if kind is None else {"kind": kind}):
             yield item
 
     async def cancel(self, job_id: str) -> Command | None:
@@ -373,6 +381,10 @@ class SyncClient:
         """See `Client.dead_letters`."""
         found = self._client.dead_letters(task=task, queue=queue, error_type=error_type, cause=cause)
         return self._each(found)
+
+    def alerts(self, *, kind: AlertKind | None = None) -> Iterator[Alert]:
+        """See `Client.alerts`."""
+        return self._each(self._client.alerts(kind=kind))
 
     def cancel(self, job_id: str) -> Command | None:
         """See `Client.cancel`."""

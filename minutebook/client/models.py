@@ -22,6 +22,7 @@ AttemptStatus = Literal[
 Outcome = Literal["succeeded", "dead", "cancelled", "skipped"]
 Cause = Literal["permanent", "attempts", "losses", "deadline"]
 OnStuck = Literal["report", "stop"]
+AlertKind = Literal["execution_dead", "attempt_stuck", "task_unknown"]
 _MaxAttempts = Annotated[int, Meta(ge=1, le=100, description="failures after which it is given up")]
 _First = Annotated[DurationText, Meta(description="wait before the second attempt, up to P1D")]
 _Max = Annotated[DurationText, Meta(description="longest wait, up to P1D")]
@@ -37,6 +38,9 @@ _RateCount = Annotated[
     int, Meta(ge=1, le=1_000, description="attempts that start within any rate_period, at most")
 ]
 _Priority = Annotated[int, Meta(ge=0, le=9, description="9 goes first")]
+_Notify = Annotated[
+    str, Meta(max_length=2048, description="https URL that its alerts go to; empty = the tenant's target")
+]
 
 
 class RetryRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
@@ -89,6 +93,7 @@ class JobRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True,
         Name | UnsetType,
         Meta(description="limit that holds beside the tenant-wide one, where they are declared"),
     ] = UNSET
+    notify: _Notify = ""
 
 
 class Counts(msgspec.Struct):
@@ -132,6 +137,7 @@ class Job(msgspec.Struct, kw_only=True):
     on_stuck: OnStuck = "report"
     priority: _Priority = 5
     limit: Name | None = None
+    notify: _Notify = ""
     status: JobStatus
     version: int
     next_at: InstantText | None
@@ -235,6 +241,30 @@ class DeadLetterPage(msgspec.Struct):
     """Dead executions, the earliest given up first. A page may have fewer items than asked for, and still a next one."""
 
     items: list[DeadLetter]
+    next_cursor: str | None
+
+
+class Alert(msgspec.Struct, kw_only=True):
+    """What people must hear of. `job_id` and `execution_id` are null where it is about all of a task."""
+
+    id: str
+    kind: AlertKind
+    at: InstantText
+    job_id: Name | None
+    execution_id: str | None
+    task: Name
+    queue: Name
+    text: str
+    left_out: Annotated[
+        int, Meta(description="causes of that job and kind since the last alert, told by this one alone")
+    ]
+    details: Annotated[Raw, Meta(description="an object that depends on the kind")]
+
+
+class AlertPage(msgspec.Struct):
+    """Alerts, the latest first."""
+
+    items: list[Alert]
     next_cursor: str | None
 
 

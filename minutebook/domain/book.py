@@ -16,6 +16,7 @@ import msgspec
 from minutebook.domain import keys
 from minutebook.domain.known_limits import KnownLimits
 from minutebook.domain.state import (
+    Alerted,
     Answer,
     Cursor,
     Execution,
@@ -51,8 +52,9 @@ FAMILIES: Final = (
     "stocks",
     "homes",
     "permits",
+    "alerts",
 )
-REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended")
+REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "alerts")
 CACHED_MAX: Final = 20_000
 FORMAT: Final = 3
 """Version of these rows: a store of another version is dropped and folded again."""
@@ -169,6 +171,7 @@ class Book:
         self.stocks = Family(rows, "stocks", Stock)
         self.homes = Family(rows, "homes", Home)
         self.permits = Family(rows, "permits", int)
+        self.alerts = Family(rows, "alerts", Alerted)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
             "cursor": self.cursors,
             "jobs": self.jobs,
@@ -189,6 +192,7 @@ class Book:
             "stocks": self.stocks,
             "homes": self.homes,
             "permits": self.permits,
+            "alerts": self.alerts,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
         self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)

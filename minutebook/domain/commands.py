@@ -37,6 +37,7 @@ class SubmitJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     priority: int = 5  # 0-9, 9 first
     policy: Policy | None = None  # null = the defaults
     limit: str = ""  # name of the limit that holds beside the tenant's; empty = none
+    notify: str = ""  # URL that its alerts go to; empty = the tenant's target
 
 
 class CancelJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):

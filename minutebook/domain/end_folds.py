@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from minutebook.domain import alerts, keys
 from minutebook.domain import events as facts
-from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.permit_folds import lay_down, spend
 from minutebook.domain.placing import (
@@ -140,6 +140,7 @@ def dead(book: Book, event: facts.ExecutionDead, token: int, now: int) -> None:
     book.dead.put(keys.remembered_row(day, key), execution)
     book.executions.delete(key)
     end(book, key, execution, "dead", now)
+    alerts.note(book, event.tenant, alerts.DEAD, event.execution, now)
 
 
 def expired(book: Book, event: facts.ExecutionExpired, token: int, now: int) -> None:

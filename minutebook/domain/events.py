@@ -105,6 +105,7 @@ class JobSubmitted(msgspec.Struct, frozen=True, gc=False):
     traceparent: str
     policy: Policy | None = None  # None = the defaults
     limit: str = ""  # empty = none
+    notify: str = ""  # where its alerts go; empty = the tenant's target
 
 
 class AttemptFailed(msgspec.Struct, frozen=True, gc=False):
@@ -523,6 +524,22 @@ class PermitsReturned(msgspec.Struct, frozen=True, gc=False):
     permits: list[int]
 
 
+class AlertRaised(msgspec.Struct, frozen=True, gc=False):
+    """What people must hear of: it goes to `alerts`."""
+
+    tenant: str
+    kind: str
+    job_id: str  # empty = of no single job
+    execution: str
+    task: str
+    queue: str
+    at: int
+    text: str
+    notify: str  # where it goes; empty = the tenant's target
+    left_out: int  # causes of that job and kind since the last one, told by this one alone
+    details: bytes  # a JSON object
+
+
 Event = (
     ExecutionsDueGranted
     | AttemptsSucceeded
@@ -566,4 +583,5 @@ Event = (
     | PermitsReceived
     | PermitsReleased
     | PermitsReturned
+    | AlertRaised
 )

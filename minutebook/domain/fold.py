@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from minutebook.domain import due_folds, end_folds, job_folds, permit_folds, record_folds
+from minutebook.domain import alerts, due_folds, end_folds, job_folds, permit_folds, record_folds
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
@@ -53,7 +53,7 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.DayForgotten: record_folds.day_forgotten,
     facts.AttemptSnoozed: end_folds.snoozed,
     facts.AttemptProgressed: end_folds.progressed,
-    facts.AttemptStuck: record_folds.nothing,
+    facts.AttemptStuck: alerts.stuck,
     facts.ExecutionExpired: end_folds.expired,
     facts.ExecutionCancelled: job_folds.execution_cancelled,
     facts.ExecutionRedriven: job_folds.redriven,
@@ -65,4 +65,5 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.PermitsReceived: permit_folds.received,
     facts.PermitsReleased: permit_folds.released,
     facts.PermitsReturned: permit_folds.returned,
+    facts.AlertRaised: alerts.raised,
 }

@@ -56,6 +56,7 @@ def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> No
         event.traceparent,
         event.policy,
         event.limit,
+        event.notify,
     )
     book.specs.put(keys.spec_row(row, 1), spec)
     book.jobs.put(row, job)

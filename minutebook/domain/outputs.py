@@ -12,12 +12,22 @@ from typing import Any, Final, NamedTuple
 from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
+from minutebook.domain.alerts import record_of
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.names import Names
 from minutebook.domain.permit_mail import permit_mail
 from minutebook.domain.queues import queue_fact
-from minutebook.domain.records import DeadLetter, ForwardedCommand, Granted, Inbox, LimitFact, Mail, QueueFact
+from minutebook.domain.records import (
+    Alert,
+    DeadLetter,
+    ForwardedCommand,
+    Granted,
+    Inbox,
+    LimitFact,
+    Mail,
+    QueueFact,
+)
 from minutebook.domain.retries import deadline_at
 from minutebook.domain.state import NONE_AT, Execution, Spec
 from minutebook.errors import BrokenFrameError
@@ -51,6 +61,13 @@ class ToDeadLetters(NamedTuple):
     row: int
 
 
+class ToAlerts(NamedTuple):
+    """One alert; `offset` says where it was decided."""
+
+    record: Alert
+    offset: int
+
+
 class ToRejected(NamedTuple):
     """One record that could not be taken; its bytes are fetched from where it lies."""
 
@@ -60,7 +77,7 @@ class ToRejected(NamedTuple):
     reason: str
 
 
-Output = ToSession | ToPartition | ToDeadLetters | ToRejected
+Output = ToSession | ToPartition | ToDeadLetters | ToRejected | ToAlerts
 
 
 class _Grant(NamedTuple):
@@ -205,6 +222,8 @@ def _single(
             yield from _cancel(book, event.tenant, event.execution, event.token, partition, frame, at)
         case facts.ExecutionDead():
             yield _dead_letter(book, event, frame, row)
+        case facts.AlertRaised():
+            yield ToAlerts(record_of(event, partition), frame)
         case _:
             return
 

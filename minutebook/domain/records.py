@@ -283,3 +283,20 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     scheduled_at: int
     due_at: int
     given_up_at: int
+
+
+class Alert(msgspec.Struct, frozen=True, gc=False):
+    """What people must hear of. Key = tenant."""
+
+    id: str  # the same when it is sent again
+    kind: str
+    tenant: str
+    job_id: str  # empty = of no single job
+    execution: str
+    task: str
+    queue: str
+    at: int  # ms since the epoch, UTC
+    text: str
+    notify: str  # URL of the job; empty = the tenant's target
+    left_out: int  # causes of that job and kind since the last one, told by this one alone
+    details: bytes  # a JSON object

@@ -51,6 +51,7 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
     traceparent: str
     explicit: Policy | None = None
     limit: str = ""
+    notify: str = ""
 
     @property
     def policy(self) -> Policy:
@@ -146,6 +147,13 @@ class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     is_accepted: bool
     reason: str
+
+
+class Alerted(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """When the last alert of a job and kind was raised, and how many causes came after it."""
+
+    raised_at: int = NONE_AT
+    causes: int = 0
 
 
 class Cursor(msgspec.Struct, array_like=True, frozen=True, gc=False):

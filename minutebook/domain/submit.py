@@ -10,7 +10,7 @@ import msgspec
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain import keys, policy
+from minutebook.domain import keys, notify, policy
 from minutebook.domain.book import Book
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.events import Event
@@ -33,6 +33,7 @@ _PRINTED: Final = (
     "delay_ms",
     "late",
     "limit",
+    "notify",
     "payload",
     "priority",
     "queue",
@@ -95,6 +96,7 @@ def submit(book: Book, row: bytes, known: Job | None, command: SubmitJob, stamp:
         traceparent=command.traceparent,
         policy=None if command.policy == DEFAULT else command.policy,
         limit=command.limit,
+        notify=command.notify,
     )
 
 
@@ -116,6 +118,8 @@ def _check_body(book: Book, command: SubmitJob) -> None:
         raise Refusal("invalid", "priority", "from 0 to 9; 9 goes first")
     for field, remedy in policy.faults(command.policy or DEFAULT):
         raise Refusal("invalid", field, remedy)
+    if command.notify and (remedy := notify.fault(command.notify)):
+        raise Refusal("invalid", "notify", remedy)
     queue = book.queue(command.queue)
     if queue is None or (queue.tenants and command.tenant not in queue.tenants):
         raise Refusal("unknown_queue", "queue", "declare the queue first: minutebook queue create")

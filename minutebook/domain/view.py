@@ -22,6 +22,7 @@ from minutebook.domain.view_folds import FOLDS
 from minutebook.domain.view_rows import (
     FAMILIES,
     FORMAT,
+    AlertRow,
     Attempt,
     CommandRow,
     CursorRow,
@@ -59,6 +60,7 @@ _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
         LimitRow,
         PermitsUsedRow,
         PermitsAskedRow,
+        AlertRow,
         str,
         int,
     )
@@ -220,6 +222,12 @@ class PartitionView:
         for key, value in self._rows.scan("dead", max(first, start), end):
             at, name = keys.dead_parts(key, first)
             yield key, at, name, _DECODERS[DeadRow](value)
+
+    def alerts(self, tenant: str) -> Iterator[AlertRow]:
+        """The latest alerts of a tenant, in no order. Reads committed rows only."""
+        start = keys.alert_rows(self.prefix, tenant)
+        for _, value in self._rows.scan("alerts", start, start[:-1] + b"\1"):
+            yield _DECODERS[AlertRow](value)
 
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""

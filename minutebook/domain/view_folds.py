@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from minutebook.domain import events as facts
 from minutebook.domain import view_limits
 from minutebook.domain import view_rows as keys
+from minutebook.domain.alerts import record_of
 from minutebook.domain.state import NONE_AT, UNCHANGED
 from minutebook.domain.view_rows import (
+    AlertRow,
     Attempt,
     CommandRow,
     DeadRow,
@@ -49,6 +51,7 @@ def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
         event.traceparent,
         event.policy,
         event.limit,
+        event.notify,
     )
     progress = Progress("active", event.next_at)
     view.dirty["progress"][key] = progress
@@ -308,6 +311,15 @@ def _queue_copied(view: PartitionView, event: facts.QueueCopied) -> None:
     )
 
 
+def _alert_raised(view: PartitionView, event: facts.AlertRaised) -> None:
+    counted = keys.alert_rows(view.prefix, event.tenant)
+    number = view.read("alert_counts", counted, int) or 0
+    record = record_of(event, view.partition)
+    row = AlertRow(*(getattr(record, name) for name in AlertRow.__struct_fields__))
+    view.dirty["alerts"][keys.alert_row(view.prefix, event.tenant, number)] = row
+    view.dirty["alert_counts"][counted] = number + 1
+
+
 def _sessions(event: Any) -> tuple[list[str], list[int]]:
     """Sessions of an event and its column of them; where it has none, one without a name."""
     if isinstance(event, facts.ExecutionsDueGranted):
@@ -346,4 +358,5 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.PermitsGranted: view_limits.granted,
     facts.PermitsReceived: view_limits.received,
     facts.PermitsReturned: view_limits.returned,
+    facts.AlertRaised: _alert_raised,
 }

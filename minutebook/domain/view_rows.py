@@ -29,9 +29,14 @@ FAMILIES: Final = (
     "limits",
     "permits_used",
     "permits_asked",
+    "alerts",
+    "alert_counts",
 )
 FORMAT: Final = 3
 """Version of these rows: a view of another version is dropped and folded again."""
+
+ALERTS_KEPT: Final = 200
+"""Alerts of a tenant in a partition: the latest ones."""
 
 _PARTITION = struct.Struct(">H")
 _INSTANT = struct.Struct(">q")
@@ -55,6 +60,7 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     traceparent: str
     policy: Policy | None = None
     limit: str = ""
+    notify: str = ""
 
 
 class Progress(msgspec.Struct, array_like=True, gc=False):
@@ -175,6 +181,22 @@ class DeadRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     generation: int
 
 
+class AlertRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One of the latest alerts of a tenant."""
+
+    id: str
+    kind: str
+    job_id: str
+    execution: str
+    task: str
+    queue: str
+    at: int
+    text: str
+    notify: str
+    left_out: int
+    details: bytes
+
+
 class CursorRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """How far a partition's log is folded. `head` is the chain after `position`, `head_before` the one before it.
 
@@ -227,6 +249,16 @@ def dead_parts(key: bytes, first: bytes) -> tuple[int, str]:
 def limit_row(prefix: bytes, tenant: str, name: str) -> bytes:
     """Key of a limit; those of one tenant follow one another by name, the tenant-wide one (no name) first."""
     return prefix + f"{tenant}\0{name}".encode()
+
+
+def alert_rows(prefix: bytes, tenant: str) -> bytes:
+    """Start of the keys of a tenant's alerts; also the key of how many there were."""
+    return prefix + f"{tenant}\0".encode()
+
+
+def alert_row(prefix: bytes, tenant: str, number: int) -> bytes:
+    """Key of a tenant's alert of that number, from 0: it takes the place of the one `ALERTS_KEPT` before it."""
+    return alert_rows(prefix, tenant) + _PARTITION.pack(number % ALERTS_KEPT)
 
 
 def command_row(prefix: bytes, tenant: str, command_id: str, job_id: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from minutebook.domain.alerts import alert_of
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.fold import fold
@@ -34,7 +35,14 @@ class Draft:
         self.bytes = 0
 
     def add(self, event: Event) -> int:
-        """Fold and keep `event`; the token of its first row."""
+        """Fold and keep `event`, and the alert that follows from it; the token of its first row."""
+        token = self._place(event)
+        alert = alert_of(self._book, event, self.now)
+        if alert is not None:
+            self._place(alert)
+        return token
+
+    def _place(self, event: Event) -> int:
         token = self._base + self.rows
         fold(self._book, event, token, self.now)
         rows = rows_of(event)

@@ -128,12 +128,12 @@ class Partition:
             inputs=[],
             slices=[],
             outputs_sent_through=offset - 1,
-            events=events,
+            events=draft.events,
         )
         self._reader.own(self._log.put(0, encode_frame(frame)), now)
         move_cursor(self._book, self._reader, frame)
         self._book.commit()
-        self.view.fold(events, now, offset)
+        self.view.fold(draft.events, now, offset)
         self.view.advance(CursorRow(offset, self._reader.head, self._reader.head_before))
         self._view_rows.write(self.view.drain(), [])
         return draft.placed

@@ -36,6 +36,7 @@ Record = (
     | records.Inbox
     | records.DueRecord
     | records.DeadLetter
+    | records.Alert
 )
 
 _COMMANDS: dict[str, Any] = {kind.__name__: kind for kind in commands.Command.__args__}
@@ -52,7 +53,14 @@ _BODIES: dict[str, Any] = {
 }
 _PLAIN: dict[str, Any] = _COMMANDS | {
     kind.__name__: kind
-    for kind in (records.Report, records.Tick, records.Inbox, records.DueRecord, records.DeadLetter)
+    for kind in (
+        records.Report,
+        records.Tick,
+        records.Inbox,
+        records.DueRecord,
+        records.DeadLetter,
+        records.Alert,
+    )
 }
 
 

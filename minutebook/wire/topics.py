@@ -16,6 +16,7 @@ EVENTS: Final = "job-events"
 INBOX: Final = "worker-inbox"
 DEAD_LETTERS: Final = "dead-letters"
 REJECTED: Final = "rejected-records"
+ALERTS: Final = "alerts"
 DUE: Final = "executions-due."
 """Before the name of an open queue."""
 INPUTS: Final = (REPORTS, MAIL, COMMANDS)
@@ -57,6 +58,7 @@ def table(inbox_partitions: int) -> tuple[Topic, ...]:
         Topic(INBOX, inbox_partitions, _HOUR_MS // 6, True, "owners", "worker id"),
         Topic(DEAD_LETTERS, None, 90 * _DAY_MS, False, "owners", "<tenant>/<job id>"),
         Topic(REJECTED, None, 30 * _DAY_MS, False, "owners", "as received"),
+        Topic(ALERTS, 1, 30 * _DAY_MS, False, "owners", "tenant"),
     )
 
 

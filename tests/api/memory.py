@@ -11,6 +11,8 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from api.auth import Keyring
+from api.notifier.settings import NotifySettings
+from api.notifier.targets import Targets
 from api.problems import Refused
 from api.sender import Keyed
 from api.services import Services
@@ -23,15 +25,15 @@ from minutebook.domain.book import Book
 from minutebook.domain.commands import Command
 from minutebook.domain.decide import decide
 from minutebook.domain.events import Event
-from minutebook.domain.fold import fold
 from minutebook.domain.outputs import limit_fact
 from minutebook.domain.queues import queue_copied, queue_fact
 from minutebook.domain.view_rows import FAMILIES
+from minutebook.log.draft import Draft
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import Taken, next_head
 from minutebook.store.memory import MemoryRows
 from minutebook.store.port import Rows
-from minutebook.wire.frames import Frame, InputPosition, encode_frame, placed
+from minutebook.wire.frames import Frame, InputPosition, encode_frame
 
 PARTITIONS = 4
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
@@ -87,6 +89,9 @@ class MemoryInstallation:
     def append(self, partition: int, events: list[Event], command_offset: int = -1) -> int:
         """Append a frame with `events`, fold it as owner, show it to the view. Its offset."""
         log = self.logs[partition]
+        draft = Draft(self.books[partition], len(log), self.clock.now())
+        for event in events:
+            draft.add(event)
         frame = Frame(
             offset=len(log),
             head=self._heads[partition],
@@ -99,13 +104,11 @@ class MemoryInstallation:
             inputs=[InputPosition("job-commands", "", command_offset)],
             slices=[],
             outputs_sent_through=-1,
-            events=events,
+            events=draft.events,
         )
         record = RawRecord(len(log), self.clock.now(), None, encode_frame(frame))
         self._heads[partition] = next_head(self._heads[partition], record)
         log.append(record)
-        for event, token in placed(frame):
-            fold(self.books[partition], event, token, frame.now)
         self.books[partition].commit()
         if self.is_held:
             self._held.append((partition, record))
@@ -169,5 +172,7 @@ def installation(rows: Rows | None = None) -> Installation:
     ready = Ready()
     settings = ApiSettings(body_timeout_s=0.3, keys=holders)
     due_topics = MemoryDueTopics()
-    services = Services(settings, clock, Keyring(holders), view, log, due_topics, ready)
+    services = Services(
+        settings, clock, Keyring(holders), view, log, due_topics, ready, Targets(NotifySettings())
+    )
     return Installation(log, services, ready, clock, due_topics, create_app(services))

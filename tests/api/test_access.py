@@ -26,6 +26,7 @@ READS = [
     ("GET", "/v1/jobs/a/executions"),
     ("GET", "/v1/executions/a:1"),
     ("GET", "/v1/dead-letters"),
+    ("GET", "/v1/alerts"),
     ("GET", "/v1/queues"),
     ("GET", "/v1/queues/a"),
     ("GET", "/v1/limits"),

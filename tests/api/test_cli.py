@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from api import decisions
-from minutebook.cli import dead_letter, execution, job, limit, main, queue
+from minutebook.cli import alert, dead_letter, execution, job, limit, main, queue
 from minutebook.client import ClientSettings, SyncClient
 from tests.api.memory import NOW, Installation
 from tests.api.runs import come, fail, succeed
@@ -29,7 +29,7 @@ def key() -> str:
 @pytest.fixture
 def run(world: Installation, key: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = ClientSettings(url="http://api", api_key=SecretStr(key), retries_max=0)
-    for module in (job, queue, limit, execution, dead_letter):
+    for module in (job, queue, limit, execution, dead_letter, alert):
         client = partial(SyncClient, settings, transport=httpx.ASGITransport(app=world.app))
         monkeypatch.setattr(module, "SyncClient", client)
 
@@ -107,6 +107,28 @@ def test_policy_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]
     assert (job["retry"]["max_attempts"], job["retry"]["first"], job["retry"]["max"]) == (2, "PT5S", "PT1M")
     assert (job["max_losses"], job["deadline"], job["start_deadline"]) == (3, "PT1H", "PT10M")
     assert (job["stuck_after"], job["on_stuck"], job["priority"]) == ("PT2M", "stop", 9)
+
+
+def test_alerts_are_listed_and_filtered(
+    run: Run, world: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("job", "submit", "t", "--id", "a")
+    come(world)
+    fail(world, f"a:{NOW}", "LookupError")
+    capsys.readouterr()
+    assert run("alert", "list", "--kind", "execution_dead", "-o", "jsonl") == 0
+    assert json.loads(capsys.readouterr().out)["execution_id"] == f"a:{NOW}"
+    assert run("alert", "list") == 0
+    assert "execution_dead" in capsys.readouterr().out
+    assert run("alert", "list", "--kind", "task_unknown", "-o", "jsonl") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_notify_that_cannot_be_is_refused_with_its_remedy(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("job", "submit", "t", "--notify", "http://hooks.example/") == 4
+    assert "must begin with https://" in capsys.readouterr().err
 
 
 def test_dead_execution_is_found_shown_and_redriven(

@@ -26,10 +26,10 @@ async def give_up(world: Installation, api: httpx.AsyncClient, names: list[str],
         fail(world, f"{name}:{at}", fields.get("task", "E"))
 
 
-async def pages(api: httpx.AsyncClient, query: str) -> list[list[str]]:
+async def pages(api: httpx.AsyncClient, query: str, path: str = "/v1/dead-letters") -> list[list[str]]:
     """Ids of the jobs on each page, by the links from one to the next."""
     found = []
-    where: str | None = f"/v1/dead-letters?{query}"
+    where: str | None = f"{path}?{query}"
     while where is not None:
         answer = await api.get(where)
         assert answer.status_code == 200, answer.text

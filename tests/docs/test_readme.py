@@ -18,6 +18,7 @@ from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
 from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
 from minutebook.domain.commands import SubmitJob
+from minutebook.domain.notify import fault
 from minutebook.wire import codec
 from minutebook.worker.context import Phase
 from minutebook.worker.run import Run
@@ -135,7 +136,9 @@ def test_request_has_a_route_and_a_body_that_is_taken(block: Block, line: str) -
     elif body is not None:
         jobs = json.loads(body)
         for job in jobs.get("jobs", [jobs]):
-            read_submission(json.dumps(job).encode(), 1_781_000_000_000, lambda queue: queue == "default")
+            read_submission(
+                json.dumps(job).encode(), 1_781_000_000_000, lambda queue: queue == "default", fault
+            )
 
 
 def test_record_of_a_foreign_producer_is_a_command() -> None:

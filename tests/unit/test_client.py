@@ -24,6 +24,7 @@ from minutebook.client import (
     UnavailableError,
 )
 from minutebook.client.models import (
+    AlertPage,
     Counts,
     DeadLetterPage,
     Execution,
@@ -252,6 +253,19 @@ async def test_dead_letters_keep_their_filter_over_pages() -> None:
     assert asked == [wanted, wanted | {"cursor": "next"}]
 
 
+async def test_alerts_keep_their_kind_over_pages() -> None:
+    asked: list[dict[str, str]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(dict(request.url.params))
+        return answer(200, AlertPage([], None if "cursor" in request.url.params else "next"))
+
+    async with client_of(handle) as client:
+        assert [item async for item in client.alerts(kind="task_unknown")] == []
+    wanted = {"kind": "task_unknown", "limit": "1000"}
+    assert asked == [wanted, wanted | {"cursor": "next"}]
+
+
 @pytest.mark.parametrize("result", [b"null", b'{"sent" : 1.0}', b"[1]", b'"text"', b"0"])
 async def test_result_comes_byte_for_byte(result: bytes) -> None:
     found = whole("succeeded")
@@ -266,6 +280,8 @@ def test_sync_client_does_the_same() -> None:
     def handle(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/v1/queues":
             return answer(200, QueuePage([Queue("q", 1, [], paused=True)], None))
+        if request.url.path == "/v1/alerts":
+            return answer(200, AlertPage([], None))
         if request.url.path == "/v1/dead-letters":
             return answer(200, DeadLetterPage([], None))
         if "/v1/executions/" in request.url.path:
@@ -277,4 +293,5 @@ def test_sync_client_does_the_same() -> None:
         assert [item.execution_id for item in client.executions("a")] == ["a:0", "a:1", "a:2"]
         assert [item.paused for item in client.queues()] == [True]
         assert list(client.dead_letters(queue="q")) == []
+        assert list(client.alerts()) == []
         assert client.execution("a:1", wait=1) == client.redrive("a:1") == client.cancel_execution("a:1")

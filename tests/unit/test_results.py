@@ -131,7 +131,8 @@ def test_five_failures_end_as_dead(maker: LogMaker) -> None:
         events = maker.report(failure(held))
         maker.clock.advance(20_000)
         maker.due(SESSION)
-    failed, dead = events
+    failed, dead, alert = events
+    assert isinstance(alert, facts.AlertRaised)
     assert isinstance(failed, facts.AttemptFailed)
     assert failed.retry_at == NONE_AT
     assert dead == facts.ExecutionDead(
@@ -152,7 +153,7 @@ def test_five_failures_end_as_dead(maker: LogMaker) -> None:
 
 def test_a_permanent_failure_is_dead_at_once_and_keeps_its_version(maker: LogMaker) -> None:
     (held, _) = maker.running()
-    failed, dead = maker.report(failure(held, is_permanent=True))
+    failed, dead, _ = maker.report(failure(held, is_permanent=True))
     assert isinstance(failed, facts.AttemptFailed)
     assert isinstance(dead, facts.ExecutionDead)
     assert dead.cause == "permanent"
@@ -301,7 +302,7 @@ def test_ten_losses_end_as_dead(maker: LogMaker) -> None:
     for number in range(1, DEFAULT.max_losses + 1):
         (held,) = [item for item in maker.running() if item.key.endswith(A.encode())]
         events = maker.lose([held])
-        assert len(events) == (1 if number < DEFAULT.max_losses else 2)
+        assert len(events) == (1 if number < DEFAULT.max_losses else 3)
         maker.grant(SESSION)
     dead = events[1]
     assert isinstance(dead, facts.ExecutionDead)
@@ -337,7 +338,7 @@ def test_a_waiting_one_that_killed_too_many_is_dead(maker: LogMaker) -> None:
         maker.lose([item for item in maker.running() if item.key == held.key])
         maker.grant(SESSION)
     maker.withdraw([item for item in maker.running() if item.key == held.key])
-    lost, dead = maker.add(
+    lost, dead, _ = maker.add(
         *died(maker.book, Held(held.key, -1, maker.execution("acme", A)), maker.clock.now())
     ).events
     assert isinstance(lost, facts.AttemptsLost)
