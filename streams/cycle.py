@@ -17,8 +17,10 @@ from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.commands import Command, QueueCommand
+from minutebook.domain.commands import Command, OperationCommand, QueueCommand
 from minutebook.domain.decide import decide
+from minutebook.domain.operation import OperationCount, OperationFact
+from minutebook.domain.operations import counted
 from minutebook.domain.records import ForwardedCommand, Inbox, Mail, QueueFact, Report, Tick
 from minutebook.errors import DecodeError
 from minutebook.log.draft import Draft
@@ -32,6 +34,7 @@ from streams.feed import Feed
 from streams.granting import Granting
 from streams.lanes import Lanes
 from streams.open_queues import OpenQueues
+from streams.operating import Operating
 from streams.process import Burst
 from streams.reports import Reports
 from streams.sessions import Sessions
@@ -86,6 +89,7 @@ class Cycle:
         self.claims = Claims(book, sessions, partition, self.granting.start_sessions)
         self.telling = Telling(book, sessions, self.granting, partition)
         self.reports = Reports(book, sessions, partition, owner_id)
+        self.operating = Operating(book)
         self.can_grant = False
 
     def decide(self, offset: int, now: int) -> tuple[Draft, Taken]:
@@ -105,6 +109,9 @@ class Cycle:
                 self._say_heard(draft)
                 self.granting.grant(draft, taken)
             self.due.queue_overdue(draft, taken)
+            if self.operating.has_shares():
+                is_busy = self.is_in_burst(draft.now) or self.granting.has_grantable(draft.now)
+                self.operating.work(draft, is_busy=is_busy)
         except Redo as redo:
             self.due.poisoned.add(redo.place)
             self.restore(taken)
@@ -271,6 +278,11 @@ class Cycle:
                 draft.add(
                     facts.QueueCopied(fact.name, fact.version, fact.is_open, fact.tenants, fact.is_paused)
                 )
+            case OperationFact() as fact:
+                draft.add(facts.OperationCopied(fact))
+            case OperationCount() as count:
+                for event in counted(self._book, mail.sender, count):
+                    draft.add(event)
             case ForwardedCommand() as forwarded:
                 self._forwarded(forwarded, record, draft)
 
@@ -313,6 +325,7 @@ class Cycle:
         self.due.follow()
         self.granting.lanes.follow(self._book.queued.pending)
         self.open_queues.follow(draft.placed, self._book.queued.pending)
+        self.operating.follow()
         self.sessions.follow(draft.placed)
         self.sessions.plan_over()
 
@@ -343,12 +356,14 @@ def _is_urgent(report: Report) -> bool:
 def _key(command: Command) -> str:
     if isinstance(command, QueueCommand):
         return ids.queue_key(command.name)
+    if isinstance(command, OperationCommand):
+        return ids.operation_key(command.tenant, command.operation)
     return ids.job_key(command.tenant, command.job_id)
 
 
 def _misaddressed(command: Command, key: bytes | None) -> str:
     """Why a single command cannot be taken as addressed; empty if it can."""
-    if not isinstance(command, QueueCommand) and not (
+    if not isinstance(command, QueueCommand | OperationCommand) and not (
         ids.is_name(command.tenant) and ids.is_name(command.job_id)
     ):
         return "a command without a valid tenant and job id"

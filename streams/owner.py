@@ -446,7 +446,7 @@ class Owner:
     def _idle_s(self) -> float:
         now = self._clock()
         deadline = self._core.sessions.next_deadline(now)
-        delays = [IDLE_MAX_S, self._due_in_s()]
+        delays = [IDLE_MAX_S, self._due_in_s(), self._core.operating.wait_s(now)]
         held_until = self._core.due.held.next_at()
         if held_until is not None:
             delays.append((held_until - now) / 1000)

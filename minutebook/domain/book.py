@@ -14,7 +14,8 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from minutebook.domain import keys
-from minutebook.domain.state import Answer, Cursor, Execution, Job, Queue, Session, Spec
+from minutebook.domain.operation import HomeOperation, Share
+from minutebook.domain.state import Answer, Cursor, DeadExecution, Execution, Job, Queue, Session, Spec
 from minutebook.store.port import Rows
 
 T = TypeVar("T")
@@ -35,10 +36,12 @@ FAMILIES: Final = (
     "dead",
     "commands",
     "ended",
+    "shares",
+    "operations",
 )
 REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended")
 CACHED_MAX: Final = 20_000
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of these rows: a store of another version is dropped and folded again."""
 DEFAULT_QUEUE: Final = "default"
 
@@ -100,6 +103,16 @@ class Family(Generic[T]):
             if row is not None:
                 yield key, row
 
+    def walk(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, T]]:
+        """Stored rows with start <= key < end in order of keys, each as it is by now, read one at a time and not cached.
+
+        For a family that may be large: what is pending and not stored yet is not shown.
+        """
+        for key, stored in self._rows.scan(self._name, start, end):
+            row = self.pending[key] if key in self.pending else self._decode(stored)
+            if row is not None:
+                yield key, row
+
     def settle(self) -> dict[bytes, bytes | None]:
         """What was pending, as it must be stored at once; it is cached from here on."""
         pending, self.pending = self.pending, {}
@@ -145,9 +158,11 @@ class Book:
         self.sessions = Family(rows, "sessions", Session)
         self.closed = Family(rows, "closed", Job)
         self.shelf = Family(rows, "shelf", Spec)
-        self.dead = Family(rows, "dead", Execution)
+        self.dead = Family(rows, "dead", DeadExecution)
         self.commands = Family(rows, "commands", Answer)
         self.ended = Family(rows, "ended", bytes)
+        self.shares = Family(rows, "shares", Share)
+        self.operations = Family(rows, "operations", HomeOperation)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
             "cursor": self.cursors,
             "jobs": self.jobs,
@@ -164,6 +179,8 @@ class Book:
             "dead": self.dead,
             "commands": self.commands,
             "ended": self.ended,
+            "shares": self.shares,
+            "operations": self.operations,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
         self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)

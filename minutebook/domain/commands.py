@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from minutebook import ids
+from minutebook.domain.operation import OperationFilter
 from minutebook.domain.policy import Policy
 
 REASON_CHARS_MAX: Final = 1_000
@@ -116,6 +118,42 @@ class ResumeQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     reason: str = ""
 
 
+class StartOperation(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: do something to all executions that fit. Key operation:<tenant>:<operation>."""
+
+    tenant: str
+    operation: str  # id, a name
+    command_id: str  # 1-64 of [A-Za-z0-9._-]
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+    kind: str = "redrive"  # redrive: run dead executions again
+    filter: OperationFilter
+    rate_per_s: int = 0  # over all partitions, 0 = as fast as live work allows
+
+    @property
+    def job_id(self) -> str:
+        """What stands for it where answers name a job."""
+        return ids.operation_subject(self.operation)
+
+
+class CancelOperation(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: no more of an operation; what is done stays. Key operation:<tenant>:<operation>."""
+
+    tenant: str
+    operation: str
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    reason: str = ""
+
+    @property
+    def job_id(self) -> str:
+        """What stands for it where answers name a job."""
+        return ids.operation_subject(self.operation)
+
+
 JobCommand = SubmitJob | CancelJob | RunJobNow | CancelExecution | RedriveExecution
 QueueCommand = DeclareQueue | PauseQueue | ResumeQueue
-Command = JobCommand | QueueCommand
+OperationCommand = StartOperation | CancelOperation
+Command = JobCommand | QueueCommand | OperationCommand

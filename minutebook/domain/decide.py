@@ -17,12 +17,14 @@ from minutebook.domain.commands import (
     CancelJob,
     Command,
     JobCommand,
+    OperationCommand,
     QueueCommand,
     RedriveExecution,
     RunJobNow,
     SubmitJob,
 )
 from minutebook.domain.events import Event
+from minutebook.domain.operations import decide_operation
 from minutebook.domain.queues import decide_queue
 from minutebook.domain.redrive import redrive
 from minutebook.domain.refusal import Refusal, rejected
@@ -48,6 +50,8 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
         _check_age(command, stamp)
         if isinstance(command, QueueCommand):
             return decide_queue(book, command, stamp)
+        if isinstance(command, OperationCommand):
+            return decide_operation(book, command, stamp)
         return [_decide_job(book, row, command, stamp)]
     except Refusal as refusal:
         return [rejected(command, refusal)]
@@ -80,7 +84,10 @@ def _check_names(command: Command) -> None:
         return
     if not ids.is_name(command.tenant):
         raise Refusal("invalid", "tenant", "1-128 ASCII letters, digits, . _ -")
-    if not ids.is_name(command.job_id):
+    if isinstance(command, OperationCommand):
+        if not ids.is_name(command.operation):
+            raise Refusal("invalid", "operation", "1-128 ASCII letters, digits, . _ -")
+    elif not ids.is_name(command.job_id):
         raise Refusal("invalid", "id", "1-128 ASCII letters, digits, . _ -")
     if not ids.is_command_id(command.command_id):
         raise Refusal("invalid", "command_id", "1-64 ASCII letters, digits, . _ -")

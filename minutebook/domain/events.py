@@ -2,13 +2,19 @@
 
 What is decided together for many executions is one event with columns of equal length; `tenants`, `queues`, `tasks`
 and `sessions` are dictionaries of an event, and `tenant`, `queue`, `task`, `session` columns index into them.
-Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v2.avsc` is the wire form.
+Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v3.avsc` is the wire form.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from minutebook.domain.operation_events import OperationAdvanced as OperationAdvanced
+from minutebook.domain.operation_events import OperationCancelled as OperationCancelled
+from minutebook.domain.operation_events import OperationCopied as OperationCopied
+from minutebook.domain.operation_events import OperationCounted as OperationCounted
+from minutebook.domain.operation_events import OperationEnded as OperationEnded
+from minutebook.domain.operation_events import OperationStarted as OperationStarted
 from minutebook.domain.policy import Policy
 
 
@@ -424,6 +430,7 @@ class ExecutionRedriven(msgspec.Struct, frozen=True, gc=False):
     is_edited: bool
     payload: bytes
     payload_sha256: bytes
+    operation: str = ""  # that it was a part of; empty = redriven alone
 
 
 Event = (
@@ -461,4 +468,10 @@ Event = (
     | ExecutionExpired
     | ExecutionCancelled
     | ExecutionRedriven
+    | OperationStarted
+    | OperationCancelled
+    | OperationCopied
+    | OperationAdvanced
+    | OperationCounted
+    | OperationEnded
 )

@@ -17,6 +17,8 @@ START_DEADLINE: Final = 4
 _PLACE = struct.Struct(">IHB")
 _U64 = struct.Struct(">Q")
 _U32 = struct.Struct(">I")
+DAY_BYTES: Final = _U32.size
+"""What a row that is forgotten as a whole day begins with."""
 MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
 
@@ -59,6 +61,11 @@ def job_of_execution(row: bytes) -> bytes:
 def spec_row(job: bytes, version: int) -> bytes:
     """Row of one version of a job."""
     return job + _version(version)
+
+
+def operation_row(tenant: str, operation: str) -> bytes:
+    """Row of a bulk operation."""
+    return f"{tenant}\0{operation}".encode()
 
 
 def names(row: bytes) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.names import Names
+from minutebook.domain.operations import count_of
 from minutebook.domain.records import DeadLetter, ForwardedCommand, Granted, Inbox, Mail, QueueFact
 from minutebook.domain.retries import deadline_at
 from minutebook.domain.state import NONE_AT, Execution, Spec
@@ -189,6 +190,12 @@ def _single(
             for other in range(partitions):
                 if other != partition:
                     yield ToPartition(other, Mail(partition, frame, row, fact))
+        case facts.OperationStarted() | facts.OperationCancelled():
+            for other in range(partitions):
+                if other != partition:
+                    yield ToPartition(other, Mail(partition, frame, row, event.fact))
+        case facts.OperationAdvanced(is_reported=True) if event.home != partition:
+            yield ToPartition(event.home, Mail(partition, frame, row, count_of(event)))
         case facts.CommandForwarded():
             body = ForwardedCommand(event.accepted_at, partition, event.source_offset, event.command)
             yield ToPartition(event.partition, Mail(partition, frame, row, body))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from minutebook.domain.operation import OperationCount, OperationFact
+
 
 class Pulse(msgspec.Struct, frozen=True, gc=False):
     """Free slots offered to this partition."""
@@ -159,7 +161,7 @@ class Mail(msgspec.Struct, frozen=True, gc=False):
     sender: int  # partition
     frame: int  # offset of the sender's frame
     row: int  # row of the event in that frame
-    body: QueueFact | ForwardedCommand
+    body: QueueFact | ForwardedCommand | OperationFact | OperationCount
 
 
 class Granted(msgspec.Struct, frozen=True, gc=False):

@@ -19,6 +19,8 @@ from minutebook.domain import view_rows as keys
 from minutebook.domain.events import Event
 from minutebook.domain.transitions import closed_status
 from minutebook.domain.view_folds import FOLDS
+from minutebook.domain.view_operations import FAMILY as OPERATIONS
+from minutebook.domain.view_operations import OperationRow, operation_row
 from minutebook.domain.view_rows import (
     FAMILIES,
     FORMAT,
@@ -45,7 +47,18 @@ HOT_MAX: Final = 32_768
 _encode = msgspec.msgpack.Encoder().encode
 _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
     kind: msgspec.msgpack.Decoder(kind).decode
-    for kind in (JobRow, Progress, ExecutionRow, CommandRow, QueueRow, CursorRow, DeadRow, str, int)
+    for kind in (
+        JobRow,
+        Progress,
+        ExecutionRow,
+        CommandRow,
+        QueueRow,
+        CursorRow,
+        DeadRow,
+        OperationRow,
+        str,
+        int,
+    )
 }
 
 
@@ -171,6 +184,16 @@ class PartitionView:
         for key, value in self._rows.scan("dead", max(first, start), end):
             at, name = keys.dead_parts(key, first)
             yield key, at, name, _DECODERS[DeadRow](value)
+
+    def operation(self, tenant: str, operation: str) -> OperationRow | None:
+        """An operation whose home this partition is."""
+        return self.read(OPERATIONS, operation_row(self.prefix, tenant, operation), OperationRow)
+
+    def operations(self, tenant: str) -> Iterator[OperationRow]:
+        """A tenant's operations whose home this partition is, by id. Reads committed rows only."""
+        start = operation_row(self.prefix, tenant, "")
+        for _, value in self._rows.scan(OPERATIONS, start, start[:-1] + b"\1"):
+            yield _DECODERS[OperationRow](value)
 
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""

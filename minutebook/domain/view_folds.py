@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from minutebook.domain import events as facts
 from minutebook.domain import view_rows as keys
 from minutebook.domain.state import NONE_AT, UNCHANGED
+from minutebook.domain.view_operations import FOLDS as OPERATION_FOLDS
 from minutebook.domain.view_rows import (
     Attempt,
     CommandRow,
@@ -265,7 +266,8 @@ def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
     if progress.status != "cancelled":
         progress.status = "active"
     view.settle(hot.job)
-    view.answer(event, "RedriveExecution", job_id=event.job_id, tenant=event.tenant, version=1)
+    if not event.operation:
+        view.answer(event, "RedriveExecution", job_id=event.job_id, tenant=event.tenant, version=1)
 
 
 # -- answers, sessions, shared facts
@@ -335,4 +337,5 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.ExecutionExpired: _expired,
     facts.ExecutionCancelled: _execution_cancelled,
     facts.ExecutionRedriven: _redriven,
+    **OPERATION_FOLDS,
 }

@@ -26,8 +26,9 @@ FAMILIES: Final = (
     "queues",
     "sessions",
     "dead",
+    "operations",
 )
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of these rows: a view of another version is dropped and folded again."""
 
 _PARTITION = struct.Struct(">H")

@@ -13,6 +13,7 @@ import msgspec
 from fastavro import schemaless_reader, schemaless_writer
 
 from minutebook.domain import commands, records
+from minutebook.domain.operation import OperationCount, OperationFact
 from minutebook.errors import DecodeError
 from minutebook.wire import schemas
 
@@ -39,7 +40,10 @@ Record = (
 )
 
 _COMMANDS: dict[str, Any] = {kind.__name__: kind for kind in commands.Command.__args__}
-_BODIES: dict[str, Any] = {kind.__name__: kind for kind in (records.QueueFact, records.ForwardedCommand)}
+_BODIES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (records.QueueFact, records.ForwardedCommand, OperationFact, OperationCount)
+}
 _PLAIN: dict[str, Any] = _COMMANDS | {
     kind.__name__: kind
     for kind in (records.Report, records.Tick, records.Inbox, records.DueRecord, records.DeadLetter)
