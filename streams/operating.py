@@ -30,8 +30,8 @@ class Operating:
         self._free_at = 0
 
     def has_shares(self) -> bool:
-        """Whether any operation is open here, or was just copied to here."""
-        return bool(self._turns or self._book.shares.pending)
+        """Whether any operation is open here."""
+        return bool(self._turns)
 
     def work(self, draft: Draft, *, is_busy: bool) -> None:
         """One step of the first share, in turn, that has something to do; none while live work is there to do.
