@@ -28,6 +28,7 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
+from minutebook.client.operation_models import DryRun, Operation, OperationPage, RedriveManyRequest
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
@@ -35,14 +36,18 @@ _MODELS: Final = (
     BatchResult,
     Command,
     DeadLetterPage,
+    DryRun,
     ExecutionPage,
     Job,
     JobRequest,
+    Operation,
+    OperationPage,
     Problem,
     Queue,
     QueuePage,
     QueueRequest,
     ReasonRequest,
+    RedriveManyRequest,
     RedriveRequest,
     RunNow,
     WholeExecution,

@@ -22,6 +22,7 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
+from minutebook.client.operation_models import DeadLetterFilter, DryRun, Operation
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
@@ -31,12 +32,15 @@ __all__ = [
     "ClientSettings",
     "Command",
     "DeadLetter",
+    "DeadLetterFilter",
     "DeniedError",
+    "DryRun",
     "Execution",
     "ExecutionPage",
     "Job",
     "JobRequest",
     "NotFoundError",
+    "Operation",
     "Problem",
     "Queue",
     "RefusedError",

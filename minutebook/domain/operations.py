@@ -87,7 +87,7 @@ def check_filter(wanted: OperationFilter) -> None:
     if wanted.cause and wanted.cause not in CAUSES:
         raise Refusal("invalid", "filter/cause", f"must be one of {', '.join(CAUSES)}")
     if -1 < wanted.until_at <= wanted.from_at:
-        raise Refusal("invalid", "filter/until", "must be later than filter/from")
+        raise Refusal("invalid", "filter/until_at", "must be later than filter/from_at")
 
 
 def _cancel(book: Book, known: HomeOperation | None, command: CancelOperation, stamp: int) -> list[Event]:

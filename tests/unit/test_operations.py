@@ -434,7 +434,7 @@ def test_what_is_not_open_cannot_be_cancelled(desks: Desks, ends: bool) -> None:
         ({"filter": OperationFilter(job_prefix="a:")}, "filter/job_prefix"),
         ({"filter": OperationFilter(error_type="x" * 257)}, "filter/error_type"),
         ({"filter": OperationFilter(cause="bored")}, "filter/cause"),
-        ({"filter": OperationFilter(from_at=5, until_at=5)}, "filter/until"),
+        ({"filter": OperationFilter(from_at=5, until_at=5)}, "filter/until_at"),
         ({"operation": "no name"}, "operation"),
         ({"operation": "x" * 129}, "operation"),
         ({"tenant": ""}, "tenant"),
