@@ -11,7 +11,7 @@ import pytest
 from minutebook.domain import book as state
 from minutebook.domain import events as facts
 from minutebook.domain import keys, operation_steps, operations
-from minutebook.domain.commands import RedriveExecution
+from minutebook.domain.commands import RedriveExecution, RunJobNow
 from minutebook.domain.events import Event
 from minutebook.domain.operation import OperationFact, OperationFilter, Share
 from minutebook.domain.operation_steps import KINDS, advance
@@ -55,6 +55,24 @@ def test_everything_that_is_meant_is_redriven_once_and_counted(desks: Desks) -> 
         assert not list(desk.book.shares.scan(b""))
         assert not list(desk.book.operations.scan(b""))
         assert state.digest(folded(desk.records)) == state.digest(desk.rows)
+
+
+def test_all_executions_of_one_job_are_redriven() -> None:
+    desks = Desks(1)
+    desks.submit("a")
+    for number in range(3):
+        desks.desks[0].command(
+            RunJobNow(tenant="acme", job_id="a", command_id=f"c{number}", issued_at=desks.now)
+        )
+    names = sorted([f"a:{T0}", *(f"a:rc{number}" for number in range(3))])
+    for _ in range(3):
+        desks.cycle()
+    for name in names:
+        desks.give_up(name)
+    desks.cycle(1)
+    desks.start()
+    assert desks.until_ended().done == 4
+    assert sorted(desks.redriven()) == names
 
 
 def test_each_redrive_says_for_which_operation_by_whom_and_why(desks: Desks) -> None:
@@ -134,7 +152,8 @@ def test_filter_says_what_is_meant(wanted: dict[str, Any], meant: str) -> None:
 
 
 def test_other_tenants_keep_their_dead(desks: Desks) -> None:
-    desks.dead(*NAMES, tenant="blue")
+    desks.dead(*NAMES, tenant="acme2")
+    desks.dead(*NAMES, tenant="acm")
     (name,) = desks.dead("a")
     desks.cycle(1)
     desks.start()
