@@ -22,6 +22,7 @@ from api.routes import (
     health,
     jobs,
     limits,
+    operations,
     queues,
     tenant_limit,
 )
@@ -46,6 +47,7 @@ def create_app(services: Services) -> FastAPI:
         limits,
         tenant_limit,
         alerts,
+        operations,
         health,
     ):
         # As they are: routers that are included are matched anew for each request.

@@ -33,6 +33,8 @@ _REASONS: Final = {
     "job_closed": "job-closed",
     "not_open": "execution-closed",
     "not_dead": "not-dead",
+    "operation_ended": "operation-ended",
+    "too_many": "too-many-operations",
     "too_old": "too-old",
 }
 """Owner's reason -> code of the problem; every other reason is `invalid`."""

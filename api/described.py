@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -53,9 +54,17 @@ def described(
     is_body_optional: bool = False,
     example: dict[str, Any] | None = None,
     parameters: tuple[dict[str, Any], ...] = (),
+    said: Mapping[int, str] = {},
 ) -> dict[str, Any]:
-    """`openapi_extra` of a route. `refusals`: codes of the table beside those that every route has."""
-    found: dict[str, Any] = {"parameters": list(parameters), "responses": _responses(answers, refusals)}
+    """`openapi_extra` of a route. `refusals`: codes of the table beside those that every route has.
+
+    `said`: what an answer means where that is not as everywhere.
+    """
+    texts = {**_ANSWERS, **said}
+    found: dict[str, Any] = {
+        "parameters": list(parameters),
+        "responses": _responses(answers, refusals, texts),
+    }
     if takes is not None:
         content: dict[str, Any] = {"schema": _reference(takes)}
         if example is not None:
@@ -68,10 +77,12 @@ def _reference(kind: type[msgspec.Struct]) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{kind.__name__}"}
 
 
-def _responses(answers: dict[int, type[msgspec.Struct] | None], refusals: tuple[str, ...]) -> dict[str, Any]:
+def _responses(
+    answers: dict[int, type[msgspec.Struct] | None], refusals: tuple[str, ...], texts: Mapping[int, str]
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status, kind in answers.items():
-        found[str(status)] = {"description": _ANSWERS[status]}
+        found[str(status)] = {"description": texts[status]}
         if kind is not None:
             found[str(status)]["content"] = {"application/json": {"schema": _reference(kind)}}
     by_status: dict[int, list[str]] = {}

@@ -33,6 +33,7 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
+from minutebook.client.operation_models import DryRun, Operation, OperationPage, RedriveManyRequest
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
@@ -41,6 +42,7 @@ _MODELS: Final = (
     BatchResult,
     Command,
     DeadLetterPage,
+    DryRun,
     ExecutionPage,
     Job,
     JobRequest,
@@ -48,11 +50,14 @@ _MODELS: Final = (
     LimitPage,
     LimitRequest,
     PauseRequest,
+    Operation,
+    OperationPage,
     Problem,
     Queue,
     QueuePage,
     QueueRequest,
     ReasonRequest,
+    RedriveManyRequest,
     RedriveRequest,
     RunNow,
     WholeExecution,

@@ -17,6 +17,8 @@ from api.problems import Refused, refused_field
 from minutebook.ids import is_idempotency_key
 
 LIMIT_MAX: Final = 1000
+WAIT_S_MAX: Final = 30
+_WAIT_S: Final = re.compile(r"\d{1,2}", re.ASCII)
 _LIMIT: Final = re.compile(r"[1-9]\d{0,3}", re.ASCII)
 _CURSOR_CHARS_MAX: Final = 1024
 _SIGNATURE_BYTES: Final = 16
@@ -44,6 +46,16 @@ def limit_of(query: dict[str, str]) -> int:
     text = query.get("limit", "100")
     if not _LIMIT.fullmatch(text) or int(text) > LIMIT_MAX:
         raise refused_field("limit", f"must be a whole number from 1 to {LIMIT_MAX}", "bad-parameter")
+    return int(text)
+
+
+def wait_of(query: dict[str, str]) -> int:
+    """Seconds to wait. Raises Refused (bad-parameter)."""
+    text = query.get("wait", "0")
+    if not _WAIT_S.fullmatch(text) or int(text) > WAIT_S_MAX:
+        raise refused_field(
+            "wait", f"must be a whole number of seconds from 0 to {WAIT_S_MAX}", "bad-parameter"
+        )
     return int(text)
 
 

@@ -48,6 +48,12 @@ TABLE: Final[dict[str, Kind]] = {
     "not-dead": Kind(
         409, "Not dead", "Only an execution that was given up, at most 8 days ago, can be redriven."
     ),
+    "operation-ended": Kind(409, "Operation ended", "The operation has ended: there is nothing to cancel."),
+    "too-many-operations": Kind(
+        409,
+        "Too many operations",
+        "100 operations are open; cancel one or wait, then send it with a new key.",
+    ),
     "id-exists": Kind(409, "Id exists", "A job with this id and another body exists; choose another id."),
     "too-large": Kind(413, "Too large", "The body is above its limit; send less."),
     "uri-too-long": Kind(414, "URI too long", "Paths and queries end at 8 KiB."),

@@ -16,7 +16,14 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from api.problems import Refused
-from minutebook.domain.commands import Command, DeclareLimit, DeclareQueue, RedriveExecution, SubmitJob
+from minutebook.domain.commands import (
+    Command,
+    DeclareLimit,
+    DeclareQueue,
+    RedriveExecution,
+    StartOperation,
+    SubmitJob,
+)
 from minutebook.log.kafka import started_producer
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
@@ -184,5 +191,8 @@ def size_of(command: Command) -> int:
         case RedriveExecution():
             payload = command.payload or b""
             return _OVERHEAD_BYTES + len(payload) + _CHAR_BYTES_MAX * len(command.reason)
+        case StartOperation():
+            texts = (command.reason, command.filter.error_type)
+            return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * sum(map(len, texts))
         case _:
             return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * len(command.reason)

@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from api.positions import Token
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import (
     AlertRow,
     CommandRow,
@@ -30,7 +31,7 @@ from minutebook.domain.view_rows import (
     dead_row,
     partition_prefix,
 )
-from minutebook.ids import job_key, job_of, limit_key, queue_key
+from minutebook.ids import job_key, job_of, limit_key, operation_key, queue_key
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
 from minutebook.store.port import Rows
@@ -172,6 +173,19 @@ class View:
     def partition_of_queue(self, name: str) -> int:
         """Home of a queue."""
         return _home_of_queue(name, self.partitions)
+
+    def partition_of_operation(self, tenant: str, operation: str) -> int:
+        """Home of a bulk operation."""
+        return partition_of(operation_key(tenant, operation), self.partitions)
+
+    def operation(self, tenant: str, operation: str) -> OperationRow | None:
+        """A bulk operation, as its home has it."""
+        return self.parts[self.partition_of_operation(tenant, operation)].operation(tenant, operation)
+
+    def operations(self, tenant: str) -> list[OperationRow]:
+        """All bulk operations of a tenant, in no order."""
+        self.commit_all()
+        return [row for part in self.parts for row in part.operations(tenant)]
 
     def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
         """A job and where it stands."""

@@ -98,6 +98,16 @@ def limit_subject(name: str) -> str:
     return f"limit:{name}"
 
 
+def operation_key(tenant: str, operation: str) -> str:
+    """Key of a bulk operation's records on `job-commands`; it fixes the operation's home."""
+    return f"operation:{tenant}:{operation}"
+
+
+def operation_subject(operation: str) -> str:
+    """What stands for an operation where the answer to a command names a job: no job id has a colon."""
+    return f"operation:{operation}"
+
+
 def worker_of(session: str) -> str:
     """Worker id inside a session id `<worker id>.<n>`."""
     return session.rpartition(".")[0]

@@ -19,6 +19,8 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.commands import Command
 from minutebook.domain.decide import decide
+from minutebook.domain.operation import OperationCount, OperationFact
+from minutebook.domain.operations import counted
 from minutebook.domain.queues import queue_copied
 from minutebook.domain.records import (
     ForwardedCommand,
@@ -45,6 +47,7 @@ from streams.feed import Feed
 from streams.granting import Granting
 from streams.lanes import Lanes
 from streams.open_queues import OpenQueues
+from streams.operating import Operating
 from streams.permits import Permits
 from streams.process import Burst
 from streams.repeats import Repeats
@@ -105,6 +108,7 @@ class Cycle:
         self.telling = Telling(book, sessions, self.granting, partition)
         self.reports = Reports(book, sessions, partition, owner_id)
         self._unknown_tasks = UnknownTasks(book, lanes, self.open_queues.names, sessions)
+        self.operating = Operating(book)
         self.can_grant = False
 
     def decide(self, offset: int, now: int) -> tuple[Draft, Taken]:
@@ -126,6 +130,9 @@ class Cycle:
                 self._unknown_tasks.look(draft)
             self.due.queue_overdue(draft, taken)
             self.permits.settle(draft)
+            if self.operating.has_shares():
+                is_busy = self.is_in_burst(draft.now) or self.granting.has_grantable(draft.now)
+                self.operating.work(draft, is_busy=is_busy)
         except Redo as redo:
             self.due.poisoned.add(redo.place)
             self.restore(taken)
@@ -317,6 +324,11 @@ class Cycle:
                 draft.add(facts.LimitCopied(*msgspec.structs.astuple(fact)))
             case PermitDemand() | PermitGrant() | PermitReturn() as permits:
                 self.permits.take(permits, mail.sender, draft)
+            case OperationFact() as fact:
+                draft.add(facts.OperationCopied(fact))
+            case OperationCount() as count:
+                for event in counted(self._book, mail.sender, count):
+                    draft.add(event)
             case ForwardedCommand() as forwarded:
                 self._forwarded(forwarded, record, draft)
 
@@ -359,6 +371,7 @@ class Cycle:
         self.due.follow()
         self.granting.lanes.follow(self._book.queued.pending)
         self.open_queues.follow(draft.placed, self._book.queued.pending)
+        self.operating.follow()
         self.sessions.follow(draft.placed)
         self.sessions.plan_over()
 

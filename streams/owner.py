@@ -447,7 +447,7 @@ class Owner:
     def _idle_s(self) -> float:
         now = self._clock()
         deadline = self._core.sessions.next_deadline(now)
-        delays = [IDLE_MAX_S, self._due_in_s()]
+        delays = [IDLE_MAX_S, self._due_in_s(), self._core.operating.wait_s(now)]
         next_at = self._core.next_at()
         if next_at is not None:
             delays.append((next_at - now) / 1000)

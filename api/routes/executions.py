@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable, Iterator
 from typing import Annotated, Final
@@ -14,8 +13,16 @@ from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept
 from api.decisions import accepted_later, caught_up, decide_for_job, json_response
 from api.described import AFTER, BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PREFER, WAIT, WRITE, described
-from api.parameters import idempotency_key_of, limit_of, next_link, open_cursor, query_of, seal_cursor
-from api.problems import Refused, refused_field
+from api.parameters import (
+    idempotency_key_of,
+    limit_of,
+    next_link,
+    open_cursor,
+    query_of,
+    seal_cursor,
+    wait_of,
+)
+from api.problems import Refused
 from api.services import Services, services_of
 from api.wishes import read_wish
 from minutebook.client.mint import mint_id
@@ -38,8 +45,6 @@ Operating = Annotated[Caller, Depends(Allowed(Scope.JOBS_OPERATE))]
 _NUMBER: Final = struct.Struct(">I")
 _UPCOMING: Final = b"\xff"
 """Place of the job's next instant, which has no row yet: after all that have one."""
-_WAIT_S: Final = re.compile(r"\d{1,2}", re.ASCII)
-_WAIT_S_MAX: Final = 30
 _STATE_REFUSALS: Final = ("execution-closed", "not-dead")
 
 
@@ -105,7 +110,7 @@ async def get_execution(request: Request, caller: Reading, execution_id: str) ->
     """Read an execution with its attempts. With `wait` the answer comes with its outcome, or after so many seconds."""
     services = services_of(request)
     check_accept(request)
-    wait_s = _wait_of(query_of(request, "wait"))
+    wait_s = wait_of(query_of(request, "wait"))
     await caught_up(request, services)
     found = _whole(services, caller.tenant, execution_id)
     if found.outcome is None and wait_s:
@@ -241,13 +246,3 @@ def _has_ended(services: Services, tenant: str, name: str) -> Callable[[], bool]
         return row is None or bool(row.outcome)
 
     return has_ended
-
-
-def _wait_of(query: dict[str, str]) -> int:
-    """Seconds. Raises Refused (bad-parameter)."""
-    text = query.get("wait", "0")
-    if not _WAIT_S.fullmatch(text) or int(text) > _WAIT_S_MAX:
-        raise refused_field(
-            "wait", f"must be a whole number of seconds from 0 to {_WAIT_S_MAX}", "bad-parameter"
-        )
-    return int(text)

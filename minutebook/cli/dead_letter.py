@@ -1,4 +1,7 @@
-"""`minutebook dead-letter`: what was given up, through the API. `minutebook execution redrive` runs one again."""
+"""`minutebook dead-letter`: what was given up, through the API; many of them run again, as an operation.
+
+`minutebook execution redrive` runs a single one again.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,12 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from msgspec import UNSET
 
-from minutebook.cli.output import Format, Output, write_many
-from minutebook.client import DeadLetter, SyncClient
+from minutebook.cli.operation import WATCH, watched, write
+from minutebook.cli.options import Key, Reason, Yes, ask
+from minutebook.cli.output import Format, Output, note, write_many, write_one
+from minutebook.client import DeadLetter, DeadLetterFilter, DryRun, SyncClient
 
 app = typer.Typer(help="Dead letters: executions that were given up.", no_args_is_help=True)
 _COLUMNS = ("execution", "task", "queue", "given up", "cause", "attempt", "error")
@@ -23,17 +29,19 @@ class CauseName(StrEnum):
     DEADLINE = "deadline"
 
 
-@app.callback()
-def _group() -> None:
-    """Keeps `list` a subcommand although it is the only one."""
+Task = Annotated[str | None, typer.Option(help="Only those of this task.")]
+QueueName = Annotated[str | None, typer.Option("--queue", help="Only those of this queue.")]
+ErrorType = Annotated[str | None, typer.Option(help="Only those whose last error had this type.")]
+CauseOption = Annotated[CauseName | None, typer.Option("--cause", help="Only those given up for this cause.")]
+_REASONS = ("cause", "error", "count")
 
 
 @app.command("list")
 def list_(
-    task: Annotated[str | None, typer.Option(help="Only those of this task.")] = None,
-    queue: Annotated[str | None, typer.Option(help="Only those of this queue.")] = None,
-    error_type: Annotated[str | None, typer.Option(help="Only those whose last error had this type.")] = None,
-    cause: Annotated[CauseName | None, typer.Option(help="Only those given up for this cause.")] = None,
+    task: Task = None,
+    queue: QueueName = None,
+    error_type: ErrorType = None,
+    cause: CauseOption = None,
     output: Output = Format.TABLE,
 ) -> None:
     """List executions that were given up and not redriven since, the earliest first."""
@@ -42,6 +50,69 @@ def list_(
             task=task, queue=queue, error_type=error_type, cause=None if cause is None else cause.value
         )
         write_many(items, output, _COLUMNS, map(_row, items))
+
+
+@app.command()
+def redrive(
+    task: Task = None,
+    queue: QueueName = None,
+    error_type: ErrorType = None,
+    cause: CauseOption = None,
+    job_prefix: Annotated[str | None, typer.Option(help="Only those of jobs whose ids start so.")] = None,
+    given_up_from: Annotated[
+        str | None,
+        typer.Option("--from", help="Only those given up then or later, such as 2030-01-31T08:00:00Z."),
+    ] = None,
+    given_up_until: Annotated[str | None, typer.Option("--until", help="Only those given up before.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All of them: needed where nothing above is given.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count them by reason, change nothing.")] = False,
+    rate: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="At most so many a second, over all partitions.")
+    ] = None,
+    reason: Reason = "",
+    watch: WATCH = False,
+    yes: Yes = False,
+    key: Key = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Run all dead executions again that fit and were given up before now. It goes on by itself, behind live work."""
+    wanted = DeadLetterFilter(
+        task=task or UNSET,
+        queue=queue or UNSET,
+        error_type=error_type or UNSET,
+        cause=UNSET if cause is None else cause.value,
+        job_prefix=job_prefix or UNSET,
+        given_up_from=given_up_from or UNSET,
+        given_up_until=given_up_until or UNSET,
+    )
+    if wanted == DeadLetterFilter() and not everything:
+        raise typer.BadParameter("say which: give a filter, or --all", param_hint="--all")
+    with SyncClient() as client:
+        if dry_run or not yes:
+            counted = client.count_dead_letters(wanted)
+            if dry_run:
+                _write_counts(counted, output)
+                return
+            ask(f"Run {_about(counted)} dead executions again?", yes=yes)
+        operation = client.redrive_many(wanted, rate_per_s=rate, reason=reason, key=key)
+        if not watch:
+            note(f"minutebook operation show {operation.id} --watch")
+        write(watched(client, operation) if watch else operation, output)
+
+
+def _about(counted: DryRun) -> str:
+    return str(counted.matched) if counted.complete else f"more than {counted.matched}"
+
+
+def _write_counts(counted: DryRun, output: Format) -> None:
+    rows = [(item.cause, item.error_type, item.count) for item in counted.reasons]
+    if output is Format.TABLE:
+        note(f"{_about(counted)} dead executions fit; nothing was changed.")
+        write_many(counted.reasons, output, _REASONS, rows)
+    else:
+        write_one(counted, output, {})
 
 
 def _row(item: DeadLetter) -> tuple[object, ...]:

@@ -25,6 +25,7 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
+from minutebook.client.operation_models import DeadLetterFilter, DryRun, Operation
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
@@ -35,7 +36,9 @@ __all__ = [
     "ClientSettings",
     "Command",
     "DeadLetter",
+    "DeadLetterFilter",
     "DeniedError",
+    "DryRun",
     "Execution",
     "ExecutionPage",
     "Job",
@@ -43,6 +46,7 @@ __all__ = [
     "Limit",
     "LimitRequest",
     "NotFoundError",
+    "Operation",
     "Problem",
     "Queue",
     "RefusedError",

@@ -45,6 +45,7 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
+from minutebook.client.operations import OperationCalls, SyncOperationCalls
 from minutebook.client.settings import ClientSettings
 from minutebook.client.stepping import each
 
@@ -66,7 +67,7 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client:
+class Client(OperationCalls):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
@@ -309,7 +310,7 @@ def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient:
+class SyncClient(SyncOperationCalls):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
     def __init__(

@@ -15,10 +15,12 @@ import msgspec
 
 from minutebook.domain import keys
 from minutebook.domain.known_limits import KnownLimits
+from minutebook.domain.operation import HomeOperation, Share
 from minutebook.domain.state import (
     Alerted,
     Answer,
     Cursor,
+    DeadExecution,
     Execution,
     Home,
     Job,
@@ -53,6 +55,8 @@ FAMILIES: Final = (
     "homes",
     "permits",
     "alerts",
+    "shares",
+    "operations",
 )
 REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "alerts")
 CACHED_MAX: Final = 20_000
@@ -118,6 +122,16 @@ class Family(Generic[T]):
             if row is not None:
                 yield key, row
 
+    def walk(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, T]]:
+        """Stored rows with start <= key < end in order of keys, each as it is by now, read one at a time and not cached.
+
+        For a family that may be large: what is pending and not stored yet is not shown.
+        """
+        for key, stored in self._rows.scan(self._name, start, end):
+            row = self.pending[key] if key in self.pending else self._decode(stored)
+            if row is not None:
+                yield key, row
+
     def settle(self) -> dict[bytes, bytes | None]:
         """What was pending, as it must be stored at once; it is cached from here on."""
         pending, self.pending = self.pending, {}
@@ -163,7 +177,7 @@ class Book:
         self.sessions = Family(rows, "sessions", Session)
         self.closed = Family(rows, "closed", Job)
         self.shelf = Family(rows, "shelf", Spec)
-        self.dead = Family(rows, "dead", Execution)
+        self.dead = Family(rows, "dead", DeadExecution)
         self.commands = Family(rows, "commands", Answer)
         self.ended = Family(rows, "ended", bytes)
         self.limits = Family(rows, "limits", Limit)
@@ -172,6 +186,8 @@ class Book:
         self.homes = Family(rows, "homes", Home)
         self.permits = Family(rows, "permits", int)
         self.alerts = Family(rows, "alerts", Alerted)
+        self.shares = Family(rows, "shares", Share)
+        self.operations = Family(rows, "operations", HomeOperation)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
             "cursor": self.cursors,
             "jobs": self.jobs,
@@ -193,6 +209,8 @@ class Book:
             "homes": self.homes,
             "permits": self.permits,
             "alerts": self.alerts,
+            "shares": self.shares,
+            "operations": self.operations,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
         self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)

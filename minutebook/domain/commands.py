@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from minutebook.domain.operation import OperationFilter
 from minutebook.domain.policy import Policy
 
 REASON_CHARS_MAX: Final = 1_000
@@ -128,6 +129,31 @@ class DrainQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     reason: str = ""
 
 
+class StartOperation(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: do something to all executions that fit. Key operation:<tenant>:<operation>."""
+
+    tenant: str
+    operation: str  # id, a name
+    command_id: str  # 1-64 of [A-Za-z0-9._-]
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+    kind: str = "redrive"  # redrive: run dead executions again
+    filter: OperationFilter
+    rate_per_s: int = 0  # over all partitions, 0 = as fast as live work allows
+
+
+class CancelOperation(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: no more of an operation; what is done stays. Key operation:<tenant>:<operation>."""
+
+    tenant: str
+    operation: str
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    reason: str = ""
+
+
 class DeclareLimit(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Command: declare a limit or change it; the fields replace what was. Key limit:<tenant>:<name>."""
 
@@ -168,4 +194,5 @@ class DeleteLimit(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 JobCommand = SubmitJob | CancelJob | RunJobNow | CancelExecution | RedriveExecution
 QueueCommand = DeclareQueue | PauseQueue | ResumeQueue | DrainQueue
 LimitCommand = DeclareLimit | PauseLimit | DeleteLimit
-Command = JobCommand | QueueCommand | LimitCommand
+OperationCommand = StartOperation | CancelOperation
+Command = JobCommand | QueueCommand | LimitCommand | OperationCommand

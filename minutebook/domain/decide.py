@@ -18,6 +18,7 @@ from minutebook.domain.commands import (
     Command,
     JobCommand,
     LimitCommand,
+    OperationCommand,
     QueueCommand,
     RedriveExecution,
     RunJobNow,
@@ -25,6 +26,7 @@ from minutebook.domain.commands import (
 )
 from minutebook.domain.events import Event
 from minutebook.domain.limits import decide_limit
+from minutebook.domain.operations import decide_operation
 from minutebook.domain.queues import decide_queue
 from minutebook.domain.redrive import redrive
 from minutebook.domain.refusal import Refusal, rejected
@@ -52,6 +54,8 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
             return decide_queue(book, command, stamp)
         if isinstance(command, LimitCommand):
             return decide_limit(book, command, stamp)
+        if isinstance(command, OperationCommand):
+            return decide_operation(book, command, stamp)
         return [_decide_job(book, row, command, stamp)]
     except Refusal as refusal:
         return [rejected(command, refusal)]
@@ -89,6 +93,9 @@ def _check_names(command: Command) -> None:
             raise Refusal(
                 "invalid", "name", "1-128 ASCII letters, digits, . _ -; empty = the tenant-wide one"
             )
+    elif isinstance(command, OperationCommand):
+        if not ids.is_name(command.operation):
+            raise Refusal("invalid", "operation", "1-128 ASCII letters, digits, . _ -")
     elif not ids.is_name(command.job_id):
         raise Refusal("invalid", "id", "1-128 ASCII letters, digits, . _ -")
     if not ids.is_command_id(command.command_id):

@@ -20,7 +20,7 @@ from minutebook.domain.placing import (
     unplace,
 )
 from minutebook.domain.record_folds import remember
-from minutebook.domain.state import NONE_AT, Execution
+from minutebook.domain.state import NONE_AT, DeadExecution, Execution
 from minutebook.domain.transitions import require
 from minutebook.errors import BrokenFrameError
 
@@ -137,7 +137,13 @@ def dead(book: Book, event: facts.ExecutionDead, token: int, now: int) -> None:
         execution = replace(execution, status="failed", indexed_at=NONE_AT)
     day, version = remember(book, now), keys.spec_row(keys.job_of_execution(key), event.version)
     book.shelf.put(keys.remembered_row(day, version), spec_of(book, key, event.version))
-    book.dead.put(keys.remembered_row(day, key), execution)
+    given_up = DeadExecution(
+        **msgspec.structs.asdict(execution),
+        given_up_at=event.given_up_at,
+        cause=event.cause,
+        error_type=event.error_type,
+    )
+    book.dead.put(keys.remembered_row(day, key), given_up)
     book.executions.delete(key)
     end(book, key, execution, "dead", now)
     alerts.note(book, event.tenant, alerts.DEAD, event.execution, now)

@@ -9,6 +9,12 @@ from __future__ import annotations
 
 import msgspec
 
+from minutebook.domain.operation_events import OperationAdvanced as OperationAdvanced
+from minutebook.domain.operation_events import OperationCancelled as OperationCancelled
+from minutebook.domain.operation_events import OperationCopied as OperationCopied
+from minutebook.domain.operation_events import OperationCounted as OperationCounted
+from minutebook.domain.operation_events import OperationEnded as OperationEnded
+from minutebook.domain.operation_events import OperationStarted as OperationStarted
 from minutebook.domain.policy import Policy
 
 
@@ -435,6 +441,7 @@ class ExecutionRedriven(msgspec.Struct, frozen=True, gc=False):
     is_edited: bool
     payload: bytes
     payload_sha256: bytes
+    operation: str = ""  # that it was a part of; empty = redriven alone
 
 
 class LimitDeclared(msgspec.Struct, frozen=True, gc=False):
@@ -584,4 +591,10 @@ Event = (
     | PermitsReleased
     | PermitsReturned
     | AlertRaised
+    | OperationStarted
+    | OperationCancelled
+    | OperationCopied
+    | OperationAdvanced
+    | OperationCounted
+    | OperationEnded
 )

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from minutebook.domain import alerts, due_folds, end_folds, job_folds, permit_folds, record_folds
+from minutebook.domain import (
+    alerts,
+    due_folds,
+    end_folds,
+    job_folds,
+    operation_folds,
+    permit_folds,
+    record_folds,
+)
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
@@ -66,4 +74,10 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.PermitsReleased: permit_folds.released,
     facts.PermitsReturned: permit_folds.returned,
     facts.AlertRaised: alerts.raised,
+    facts.OperationStarted: operation_folds.started,
+    facts.OperationCancelled: operation_folds.cancelled,
+    facts.OperationCopied: operation_folds.copied,
+    facts.OperationAdvanced: operation_folds.advanced,
+    facts.OperationCounted: operation_folds.counted,
+    facts.OperationEnded: operation_folds.ended,
 }

@@ -17,6 +17,8 @@ START_DEADLINE: Final = 4
 _PLACE = struct.Struct(">IHB")
 _U64 = struct.Struct(">Q")
 _U32 = struct.Struct(">I")
+DAY_BYTES: Final = _U32.size
+"""What a row that is forgotten as a whole day begins with."""
 MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
 
@@ -64,6 +66,11 @@ def spec_row(job: bytes, version: int) -> bytes:
 def limit_row(tenant: str, name: str) -> bytes:
     """Row of a limit; those of one tenant follow one another, the tenant-wide one (no name) first."""
     return f"{tenant}\0{name}".encode()
+
+
+def operation_row(tenant: str, operation: str) -> bytes:
+    """Row of a bulk operation."""
+    return f"{tenant}\0{operation}".encode()
 
 
 def names(row: bytes) -> tuple[str, str]:

@@ -16,6 +16,8 @@ from minutebook.domain.alerts import record_of
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.names import Names
+from minutebook.domain.operation import OperationFact
+from minutebook.domain.operations import count_of
 from minutebook.domain.permit_mail import permit_mail
 from minutebook.domain.queues import queue_fact
 from minutebook.domain.records import (
@@ -207,6 +209,10 @@ def _single(
             yield from _to_all_others(queue_fact(event), partition, partitions, frame, row)
         case facts.LimitDeclared():
             yield from _to_all_others(limit_fact(event), partition, partitions, frame, row)
+        case facts.OperationStarted() | facts.OperationCancelled():
+            yield from _to_all_others(event.fact, partition, partitions, frame, row)
+        case facts.OperationAdvanced(is_reported=True) if event.home != partition:
+            yield ToPartition(event.home, Mail(partition, frame, row, count_of(event)))
         case facts.CommandForwarded():
             forwarded = ForwardedCommand(event.accepted_at, partition, event.source_offset, event.command)
             yield ToPartition(event.partition, Mail(partition, frame, row, forwarded))
@@ -243,7 +249,7 @@ def limit_fact(event: facts.LimitDeclared) -> LimitFact:
 
 
 def _to_all_others(
-    fact: QueueFact | LimitFact, partition: int, partitions: int, frame: int, row: int
+    fact: QueueFact | LimitFact | OperationFact, partition: int, partitions: int, frame: int, row: int
 ) -> Iterable[Output]:
     for other in range(partitions):
         if other != partition:

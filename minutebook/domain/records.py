@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from minutebook.domain.operation import OperationCount, OperationFact
+
 
 class Pulse(msgspec.Struct, frozen=True, gc=False):
     """Free slots offered to this partition."""
@@ -200,7 +202,16 @@ class Mail(msgspec.Struct, frozen=True, gc=False):
     sender: int  # partition
     frame: int  # offset of the sender's frame
     row: int  # row of the event in that frame
-    body: QueueFact | ForwardedCommand | LimitFact | PermitDemand | PermitGrant | PermitReturn
+    body: (
+        QueueFact
+        | ForwardedCommand
+        | LimitFact
+        | PermitDemand
+        | PermitGrant
+        | PermitReturn
+        | OperationFact
+        | OperationCount
+    )
 
 
 class Granted(msgspec.Struct, frozen=True, gc=False):

@@ -83,6 +83,14 @@ class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
     permits: list[tuple[str, int]] = []
 
 
+class DeadExecution(Execution, array_like=True, frozen=True, gc=False):
+    """An execution given up, kept for a redrive: when and why."""
+
+    given_up_at: int = NONE_AT
+    cause: str = ""
+    error_type: str = ""
+
+
 class Queue(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A declared queue. `tenants` empty = everybody may use it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minutebook import ids
-from minutebook.domain.commands import Command, JobCommand, QueueCommand
+from minutebook.domain.commands import Command, JobCommand, OperationCommand, QueueCommand
 
 
 def subject_of(command: Command) -> tuple[str, str]:
@@ -12,6 +12,8 @@ def subject_of(command: Command) -> tuple[str, str]:
         return command.tenant, command.job_id
     if isinstance(command, QueueCommand):
         return "", command.name
+    if isinstance(command, OperationCommand):
+        return command.tenant, ids.operation_subject(command.operation)
     return command.tenant, ids.limit_subject(command.name)
 
 
@@ -21,6 +23,8 @@ def key_of(command: Command) -> str:
         return ids.job_key(command.tenant, command.job_id)
     if isinstance(command, QueueCommand):
         return ids.queue_key(command.name)
+    if isinstance(command, OperationCommand):
+        return ids.operation_key(command.tenant, command.operation)
     return ids.limit_key(command.tenant, command.name)
 
 
@@ -30,4 +34,6 @@ def is_addressed(command: Command) -> bool:
         return ids.is_name(command.tenant) and ids.is_name(command.job_id)
     if isinstance(command, QueueCommand):
         return True
+    if isinstance(command, OperationCommand):
+        return ids.is_name(command.tenant) and ids.is_name(command.operation)
     return ids.is_name(command.tenant) and (not command.name or ids.is_name(command.name))

@@ -19,6 +19,8 @@ from minutebook.domain import view_rows as keys
 from minutebook.domain.events import Event
 from minutebook.domain.transitions import closed_status
 from minutebook.domain.view_folds import FOLDS
+from minutebook.domain.view_operations import FAMILY as OPERATIONS
+from minutebook.domain.view_operations import OperationRow, operation_row
 from minutebook.domain.view_rows import (
     FAMILIES,
     FORMAT,
@@ -61,6 +63,7 @@ _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
         PermitsUsedRow,
         PermitsAskedRow,
         AlertRow,
+        OperationRow,
         str,
         int,
     )
@@ -228,6 +231,16 @@ class PartitionView:
         start = keys.alert_rows(self.prefix, tenant)
         for _, value in self._rows.scan("alerts", start, start[:-1] + b"\1"):
             yield _DECODERS[AlertRow](value)
+
+    def operation(self, tenant: str, operation: str) -> OperationRow | None:
+        """An operation whose home this partition is."""
+        return self.read(OPERATIONS, operation_row(self.prefix, tenant, operation), OperationRow)
+
+    def operations(self, tenant: str) -> Iterator[OperationRow]:
+        """A tenant's operations whose home this partition is, by id. Reads committed rows only."""
+        start = operation_row(self.prefix, tenant, "")
+        for _, value in self._rows.scan(OPERATIONS, start, start[:-1] + b"\1"):
+            yield _DECODERS[OperationRow](value)
 
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""

@@ -11,6 +11,7 @@ from minutebook.domain import view_limits
 from minutebook.domain import view_rows as keys
 from minutebook.domain.alerts import record_of
 from minutebook.domain.state import NONE_AT, UNCHANGED
+from minutebook.domain.view_operations import FOLDS as OPERATION_FOLDS
 from minutebook.domain.view_rows import (
     AlertRow,
     Attempt,
@@ -270,7 +271,8 @@ def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
     if progress.status != "cancelled":
         progress.status = "active"
     view.settle(hot.job)
-    view.answer(event, "RedriveExecution", job_id=event.job_id, tenant=event.tenant, version=1)
+    if not event.operation:
+        view.answer(event, "RedriveExecution", job_id=event.job_id, tenant=event.tenant, version=1)
 
 
 # -- answers, sessions, shared facts
@@ -359,4 +361,5 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.PermitsReceived: view_limits.received,
     facts.PermitsReturned: view_limits.returned,
     facts.AlertRaised: _alert_raised,
+    **OPERATION_FOLDS,
 }

@@ -31,6 +31,7 @@ FAMILIES: Final = (
     "permits_asked",
     "alerts",
     "alert_counts",
+    "operations",
 )
 FORMAT: Final = 3
 """Version of these rows: a view of another version is dropped and folded again."""

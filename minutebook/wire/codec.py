@@ -13,6 +13,7 @@ import msgspec
 from fastavro import schemaless_reader, schemaless_writer
 
 from minutebook.domain import commands, records
+from minutebook.domain.operation import OperationCount, OperationFact
 from minutebook.errors import DecodeError
 from minutebook.wire import schemas
 
@@ -49,6 +50,8 @@ _BODIES: dict[str, Any] = {
         records.PermitDemand,
         records.PermitGrant,
         records.PermitReturn,
+        OperationFact,
+        OperationCount,
     )
 }
 _PLAIN: dict[str, Any] = _COMMANDS | {

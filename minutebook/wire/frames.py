@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 from fastavro import schemaless_writer
 
-from minutebook.domain.events import Event, JobSubmitted
+from minutebook.domain.events import Event
+from minutebook.domain.operation import OperationFact
 from minutebook.domain.policy import Policy
 from minutebook.domain.rows import rows_of
 from minutebook.errors import DecodeError
@@ -62,6 +63,13 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 _EVENTS: dict[str, Any] = {f"{codec.NAMESPACE}.{kind.__name__}": kind for kind in Event.__args__}
+_PARTS: dict[str, tuple[str, type[msgspec.Struct]]] = {
+    f"{codec.NAMESPACE}.JobSubmitted": ("policy", Policy),
+    f"{codec.NAMESPACE}.OperationStarted": ("fact", OperationFact),
+    f"{codec.NAMESPACE}.OperationCancelled": ("fact", OperationFact),
+    f"{codec.NAMESPACE}.OperationCopied": ("fact", OperationFact),
+}
+"""Events of which a field is a record of its own, or null."""
 
 
 def encode_frame(frame: Frame) -> bytes:
@@ -70,25 +78,25 @@ def encode_frame(frame: Frame) -> bytes:
     datum: dict[str, Any] = {name: getattr(frame, name) for name in Frame.__struct_fields__}
     datum["inputs"] = [msgspec.structs.asdict(item) for item in frame.inputs]
     datum["slices"] = [msgspec.structs.asdict(item) for item in frame.slices]
-    datum["events"] = [
-        (f"{codec.NAMESPACE}.{type(event).__name__}", _fields(event)) for event in frame.events
-    ]
+    datum["events"] = list(map(_branch, frame.events))
     out = io.BytesIO()
     out.write(schema.header)
     schemaless_writer(out, schema.parsed, datum)
     return out.getvalue()
 
 
-def _fields(event: Event) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(event)
-    if isinstance(event, JobSubmitted) and event.policy is not None:
-        fields["policy"] = msgspec.structs.asdict(event.policy)
-    return fields
+def _branch(event: Event) -> tuple[str, dict[str, Any]]:
+    kind, fields = f"{codec.NAMESPACE}.{type(event).__name__}", msgspec.structs.asdict(event)
+    part = _PARTS.get(kind)
+    if part is not None and fields[part[0]] is not None:
+        fields[part[0]] = codec.builtins(fields[part[0]])
+    return kind, fields
 
 
 def _event(kind: str, fields: dict[str, Any]) -> Event:
-    if fields.get("policy") is not None:
-        fields["policy"] = Policy(**fields["policy"])
+    part = _PARTS.get(kind)
+    if part is not None and fields.get(part[0]) is not None:
+        fields[part[0]] = msgspec.convert(fields[part[0]], part[1])
     event: Event = _EVENTS[kind](**fields)
     return event
 

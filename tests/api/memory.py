@@ -58,7 +58,7 @@ class MemoryInstallation:
         self.is_broken = False
         self.logs: list[list[RawRecord]] = [[] for _ in range(PARTITIONS)]
         self._heads = [bytes(32)] * PARTITIONS
-        self.books = [Book(MemoryRows(owner_book.FAMILIES)) for _ in range(PARTITIONS)]
+        self.books = [_opened(partition) for partition in range(PARTITIONS)]
         self._held: list[tuple[int, RawRecord]] = []
         self._commands = [0] * PARTITIONS
 
@@ -78,13 +78,18 @@ class MemoryInstallation:
         for event in events:
             if isinstance(event, facts.QueueDeclared):
                 copy = queue_copied(event.name, queue_fact(event))
-                for other in set(range(PARTITIONS)) - {partition}:
-                    self.append(other, [copy])
+                self._append_elsewhere(partition, copy)
             if isinstance(event, facts.LimitDeclared):
                 known = facts.LimitCopied(*msgspec.structs.astuple(limit_fact(event)))
-                for other in set(range(PARTITIONS)) - {partition}:
-                    self.append(other, [known])
+                self._append_elsewhere(partition, known)
+            if isinstance(event, facts.OperationStarted | facts.OperationCancelled):
+                self._append_elsewhere(partition, facts.OperationCopied(event.fact))
         return offset
+
+    def _append_elsewhere(self, partition: int, copy: Event) -> None:
+        """What mail brings to all other partitions."""
+        for other in set(range(PARTITIONS)) - {partition}:
+            self.append(other, [copy])
 
     def append(self, partition: int, events: list[Event], command_offset: int = -1) -> int:
         """Append a frame with `events`, fold it as owner, show it to the view. Its offset."""
@@ -101,7 +106,7 @@ class MemoryInstallation:
             rules=1,
             tzdata="",
             settings=b"",
-            inputs=[InputPosition("job-commands", "", command_offset)],
+            inputs=[InputPosition("job-commands", "", max(command_offset, self._commands[partition] - 1))],
             slices=[],
             outputs_sent_through=-1,
             events=draft.events,
@@ -125,6 +130,14 @@ class MemoryInstallation:
 
     def _show(self, partition: int, record: RawRecord) -> None:
         assert isinstance(self.view.take(partition, record), Taken)
+
+
+def _opened(partition: int) -> Book:
+    """The state of a partition of which nothing is known but which it is."""
+    book = Book(MemoryRows(owner_book.FAMILIES))
+    book.advance(msgspec.structs.replace(book.cursor, partition=partition, partitions=PARTITIONS))
+    book.commit()
+    return book
 
 
 class MemoryDueTopics:

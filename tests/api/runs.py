@@ -8,6 +8,9 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.due import due_granted_event, due_of, queued_event
 from minutebook.domain.events import Event
+from minutebook.domain.fold import fold
+from minutebook.domain.operation_steps import advance
+from minutebook.domain.operations import count_of, counted
 from minutebook.domain.records import Failed, Progress, Report, Succeeded
 from minutebook.domain.results import decide_report
 from minutebook.ids import job_of
@@ -67,3 +70,28 @@ def _report(world: Installation, tenant: str, name: str, **said: Any) -> None:
     book = world.log.books[partition]
     for events in decide_report(book, Report(SESSION, 1, **said), world.clock.now(), {}):
         world.log.append(partition, events)
+
+
+def operate(world: Installation) -> None:
+    """Every partition takes the next step of its shares of operations, and its home hears of it."""
+    for partition, book in enumerate(world.log.books):
+        for _, share in list(book.shares.scan(b"")):
+            events: list[Event] = []
+            for event in advance(book, share, world.clock.now()):
+                fold(book, event, 0, world.clock.now())
+                events.append(event)
+            book.discard()
+            if events:
+                world.log.append(partition, events)
+            told = [event for event in events if isinstance(event, facts.OperationAdvanced)]
+            for event in told:
+                if event.is_reported and event.home != partition:
+                    home = world.log.books[event.home]
+                    world.log.append(event.home, counted(home, partition, count_of(event)))
+
+
+def operate_to_the_end(world: Installation) -> None:
+    """Until no partition has a share left; time passes."""
+    while any(list(book.shares.scan(b"")) for book in world.log.books):
+        world.clock.advance(100)
+        operate(world)

@@ -33,6 +33,8 @@ READS = [
     ("GET", "/v1/limits/a"),
     ("GET", "/v1/tenant-limit"),
     ("GET", "/v1/commands/a"),
+    ("GET", "/v1/operations"),
+    ("GET", "/v1/operations/a"),
 ]
 WRITES = [
     ("POST", "/v1/jobs"),
@@ -43,6 +45,8 @@ WRITES = [
 ]
 OPERATES = [
     ("POST", "/v1/executions/a:1/redrive"),
+    ("POST", "/v1/dead-letters/redrive"),
+    ("POST", "/v1/operations/a/cancel"),
     ("POST", "/v1/queues"),
     ("POST", "/v1/queues/a/pause"),
     ("POST", "/v1/queues/a/drain"),

@@ -80,6 +80,10 @@ def unanswered(ledger: Ledger, log: JobLog, sent: Sequence[Sent]) -> list[str]:
     ):
         known |= {(event.job_id, event.command_id) for event in log.events(kind)}
     known |= {(event.name, event.command_id) for event in log.events(facts.QueueDeclared)}
+    known |= {
+        (ids.operation_subject(event.fact.operation), event.command_id)
+        for event in log.events(facts.OperationStarted)
+    }
     return [
         f"{_subject(one.command)}: {type(one.command).__name__} is not answered"
         for one in sent

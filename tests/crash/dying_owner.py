@@ -1,7 +1,8 @@
 """`python -m tests.crash.dying_owner STEP NTH KIND [freeze]`: an owner that kills, or stops, itself at a step of its work.
 
 STEP is `before-append`, `after-append` (its frame is in the log, nothing is folded), `after-commit` (folded, nothing sent)
-or `after-outputs` (all sent, nobody was told so); NTH counts frames of KIND: what grants, gives up, is mailed or rejected.
+or `after-outputs` (all sent, nobody was told so); NTH counts frames of KIND: what grants, gives up, is mailed or
+rejected, or is a step of a bulk operation.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "dead": (facts.ExecutionDead,),
     "mail": (facts.QueueDeclared, facts.CommandForwarded),
     "rejected": (facts.RecordRejected,),
+    "operation": (facts.OperationAdvanced,),
     "": (),
 }
 

@@ -79,6 +79,16 @@ async def slow(payload: Any, ctx: Context) -> None:
     _witness("end", ctx)
 
 
+@app.task("crash.cured")
+async def cured(payload: Any, ctx: Context) -> Fail | None:
+    """Is given up at first, and works once it is redriven."""
+    _witness("start", ctx)
+    if ctx.attempt == 1:
+        return Fail("not yet, as planned")
+    _witness("end", ctx)
+    return None
+
+
 @app.task("crash.flaky")
 async def flaky(payload: Any, ctx: Context) -> None:
     """Fails once, then works."""

@@ -17,6 +17,7 @@ from minutebook import App, Context
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
 from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
+from minutebook.client.operation_models import RedriveManyRequest
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.notify import fault
 from minutebook.wire import codec
@@ -33,9 +34,11 @@ PATH_PARTS = (
     (r"/nightly\b", "/{job_id}"),
     (r"/queues/mail\b", "/queues/{name}"),
     (r"/limits/api\.example\b", "/limits/{name}"),
+    (r"/operations/[0-9a-f-]{36}", "/operations/{operation_id}"),
 )
 ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/executions/{execution_id}/redrive": RedriveRequest,
+    "/v1/dead-letters/redrive": RedriveManyRequest,
     "/v1/queues/{name}/pause": ReasonRequest,
     "/v1/limits/{name}": LimitRequest,
     "/v1/limits/{name}/pause": PauseRequest,

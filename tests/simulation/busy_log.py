@@ -8,6 +8,7 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.commands import (
     CancelExecution,
+    CancelOperation,
     DeclareLimit,
     DeclareQueue,
     DeleteLimit,
@@ -16,7 +17,10 @@ from minutebook.domain.commands import (
     PauseQueue,
     RedriveExecution,
     ResumeQueue,
+    StartOperation,
 )
+from minutebook.domain.operation import OperationFilter
+from minutebook.domain.operation_steps import advance
 from minutebook.domain.policy import Policy
 from minutebook.domain.records import CancelledByTask, Progress, Report, Snoozed
 from minutebook.domain.results import died, overrun
@@ -96,6 +100,10 @@ class BusyLog:
             self._succeed,
             permits.step,
             permits.step,
+            self._start_operation,
+            self._advance_operations,
+            self._advance_operations,
+            self._cancel_operation,
         ]
 
     def run(self, steps: int) -> LogMaker:
@@ -327,3 +335,34 @@ class BusyLog:
 
     def _empty(self) -> None:
         self.maker.add()
+
+    def _about_operation(self) -> dict[str, object]:
+        number = len(self.maker.records)
+        return {
+            "tenant": self._random.choice(("acme", "blue")),
+            "operation": f"op-{self._random.randint(1, 9)}",
+            "command_id": f"o{number}",
+            "issued_at": self.maker.clock.now(),
+            "actor": "somebody",
+        }
+
+    def _start_operation(self) -> None:
+        wanted = OperationFilter(
+            cause=self._random.choice(("", "", "attempts")), job_prefix=self._random.choice(("", "job-1"))
+        )
+        self.maker.command(
+            StartOperation(
+                **self._about_operation(),  # type: ignore[arg-type]  # fields of the command
+                filter=wanted,
+                rate_per_s=self._random.choice((0, 0, 1)),
+            )
+        )
+
+    def _cancel_operation(self) -> None:
+        self.maker.command(CancelOperation(**self._about_operation()))  # type: ignore[arg-type]  # as above
+
+    def _advance_operations(self) -> None:
+        with self.maker.frame() as draft:
+            for _, share in list(self.maker.book.shares.scan(b"")):
+                for event in advance(self.maker.book, share, draft.now):
+                    draft.add(event)

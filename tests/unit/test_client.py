@@ -15,7 +15,9 @@ from minutebook.client import (
     Client,
     ClientSettings,
     Command,
+    DeadLetterFilter,
     DeniedError,
+    DryRun,
     Job,
     JobRequest,
     NotFoundError,
@@ -35,6 +37,7 @@ from minutebook.client.models import (
     QueuePage,
     WholeExecution,
 )
+from minutebook.client.operation_models import Operation, OperationPage, OperationProgress
 
 Handler = Callable[[httpx.Request], httpx.Response]
 NOW = "2030-01-01T00:00:00.000Z"
@@ -295,3 +298,64 @@ def test_sync_client_does_the_same() -> None:
         assert list(client.dead_letters(queue="q")) == []
         assert list(client.alerts()) == []
         assert client.execution("a:1", wait=1) == client.redrive("a:1") == client.cancel_execution("a:1")
+
+
+OPERATION = Operation(
+    id="op",
+    kind="redrive",
+    state="running",
+    filter=DeadLetterFilter(task="t"),
+    rate_per_s=None,
+    reason="",
+    actor="",
+    progress=OperationProgress(matched=None, done=0, refused=0, left=None),
+)
+
+
+def operations(seen: list[httpx.Request]) -> Handler:
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        if b"dry_run" in request.content:
+            return answer(200, DryRun(matched=0, complete=True, reasons=[]))
+        if request.url.path == "/v1/operations":
+            return answer(200, OperationPage([OPERATION], None))
+        if b"late" in request.content:
+            return answer(202, Command(command_id="c", outcome=None))
+        return answer(200 if "cancel" in request.url.path else 202, OPERATION)
+
+    return handle
+
+
+async def test_calls_on_operations_say_what_is_meant() -> None:
+    seen: list[httpx.Request] = []
+    wanted = DeadLetterFilter(task="t", given_up_from="2030-01-01T00:00:00Z")
+    async with client_of(operations(seen)) as client:
+        assert (await client.count_dead_letters(wanted)).matched == 0
+        assert await client.redrive_many(wanted, rate_per_s=5, reason="fixed", key="k") == OPERATION
+        await client.redrive_many(DeadLetterFilter())
+        assert await client.operation("a/b", wait=40) == OPERATION
+        assert [item async for item in client.operations()] == [OPERATION]
+        assert await client.cancel_operation("op", reason="down") == OPERATION
+        assert isinstance(await client.cancel_operation("op", reason="late"), Command)
+    shown = '"filter":{"task":"t","given_up_from":"2030-01-01T00:00:00Z"}'
+    assert [(request.url.raw_path.decode(), request.content.decode()) for request in seen] == [
+        ("/v1/dead-letters/redrive", f'{{{shown},"dry_run":true}}'),
+        ("/v1/dead-letters/redrive", f'{{{shown},"rate_per_s":5,"reason":"fixed"}}'),
+        ("/v1/dead-letters/redrive", '{"filter":{}}'),
+        ("/v1/operations/a%2Fb?wait=30", ""),
+        ("/v1/operations?limit=1000", ""),
+        ("/v1/operations/op/cancel", '{"reason":"down"}'),
+        ("/v1/operations/op/cancel", '{"reason":"late"}'),
+    ]
+    keys = [request.headers.get("idempotency-key") for request in seen]
+    assert (keys[0], keys[1]) == (None, "k")
+    assert len({keys[2], keys[5], keys[6]} - {None}) == 3
+
+
+def test_sync_calls_on_operations_do_the_same() -> None:
+    with SyncClient(settings(), transport=httpx.MockTransport(operations([]))) as client:
+        assert client.count_dead_letters(DeadLetterFilter()).complete
+        assert client.redrive_many(DeadLetterFilter()) == OPERATION
+        assert client.operation("op", wait=1) == OPERATION
+        assert list(client.operations()) == [OPERATION]
+        assert client.cancel_operation("op") == OPERATION

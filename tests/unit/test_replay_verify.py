@@ -224,7 +224,7 @@ def swap_two(chance: random.Random, records: Records) -> tuple[Records, int, int
 
 
 def insert_one(chance: random.Random, records: Records) -> tuple[Records, int, int]:
-    at = chance.randrange(len(records) + 1)
+    at = chance.randrange(len(records))  # behind the last one it would be a record like any that comes later
     extra = chance.choice(
         (records[chance.randrange(len(records))], RawRecord(0, records[0].stamp, None, b"junk"))
     )

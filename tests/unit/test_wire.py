@@ -140,7 +140,7 @@ UNKNOWN = {
 
 @pytest.mark.parametrize("name", sorted(schemas.newest()))
 def test_versions_of_a_schema_read_one_another(name: str) -> None:
-    """But for what an older reader does not know and must not pass over: types of events and commands, causes."""
+    """But for what an older reader does not know and must not pass over: types of events, commands and mail, causes."""
     texts = [
         path.read_text()
         for path in sorted(schemas.folder().glob("*.avsc"))

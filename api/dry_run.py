@@ -1,0 +1,46 @@
+"""How many dead executions a filter is about, counted in the view while other requests are answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Final
+
+from api.view import View
+from minutebook.client.operation_models import DryRun, ReasonCount
+from minutebook.domain.operation import OperationFilter
+from minutebook.domain.state import NONE_AT
+from minutebook.ids import job_of
+
+LOOKED_AT_MAX: Final = 100_000
+"""Rows that one dry run looks at."""
+_SLICE: Final = 500
+"""Rows after which others get their turn."""
+
+
+async def count_dead(view: View, tenant: str, wanted: OperationFilter) -> DryRun:
+    """Dead executions of a tenant that fit, by why they were given up; incomplete where there are too many."""
+    reasons: Counter[tuple[str, str]] = Counter()
+    is_complete = True
+    for number, (at, name, dead, job) in enumerate(view.dead(tenant, max(0, wanted.from_at), "")):
+        if wanted.until_at != NONE_AT and at >= wanted.until_at:
+            break
+        if number == LOOKED_AT_MAX:
+            is_complete = False
+            break
+        if number % _SLICE == _SLICE - 1:
+            await asyncio.sleep(0)
+        if (
+            wanted.fits_end(at, dead.cause, dead.error_type)
+            and wanted.fits_work(job.task, job.queue)
+            and job_of(name).startswith(wanted.job_prefix)
+        ):
+            reasons[dead.cause, dead.error_type] += 1
+    return DryRun(
+        matched=reasons.total(),
+        complete=is_complete,
+        reasons=[
+            ReasonCount(cause, error_type, count)  # type: ignore[arg-type]  # one of the causes by the owner
+            for (cause, error_type), count in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+        ],
+    )

@@ -1,0 +1,218 @@
+"""Bulk operations: many dead executions run again, listed, watched and cancelled."""
+
+from __future__ import annotations
+
+import struct
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from api.auth import Allowed, Caller, Scope
+from api.bodies import check_accept, read_body
+from api.decisions import (
+    Decision,
+    accepted_later,
+    caught_up,
+    decide,
+    json_response,
+    preference_of,
+    refusal_of,
+)
+from api.described import (
+    AFTER,
+    BODY,
+    CURSOR,
+    IDEMPOTENCY_KEY,
+    LIMIT,
+    PREFER,
+    WAIT,
+    WRITE,
+    described,
+)
+from api.dry_run import count_dead
+from api.operation_bodies import operation_body, pending_body, read_redrive
+from api.parameters import (
+    idempotency_key_of,
+    limit_of,
+    next_link,
+    open_cursor,
+    query_of,
+    seal_cursor,
+    wait_of,
+)
+from api.problems import Refused
+from api.sender import Keyed
+from api.services import Services, services_of
+from api.wishes import read_wish
+from minutebook.client.mint import mint_id
+from minutebook.client.models import Command, ReasonRequest
+from minutebook.client.operation_models import DryRun, Operation, OperationPage, RedriveManyRequest
+from minutebook.domain.commands import CancelOperation, OperationCommand, StartOperation
+from minutebook.domain.state import NONE_AT
+from minutebook.domain.view_operations import OperationRow
+from minutebook.ids import command_id_from_key, is_name, operation_key
+
+router = APIRouter()
+Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
+Operating = Annotated[Caller, Depends(Allowed(Scope.JOBS_OPERATE))]
+_AT: Final = struct.Struct(">q")
+
+
+@router.post(
+    "/v1/dead-letters/redrive",
+    operation_id="redrive_dead_letters",
+    openapi_extra=described(
+        takes=RedriveManyRequest,
+        example={"filter": {"task": "report.build"}, "rate_per_s": 50, "reason": "the database is back"},
+        answers={200: DryRun, 202: Operation},
+        said={
+            200: "Of a dry run: how many there are. Nothing is changed.",
+            202: "The operation, which goes on by itself: `Location` names it.",
+        },
+        parameters=(IDEMPOTENCY_KEY, PREFER, AFTER),
+        refusals=(*BODY, *WRITE, "key-reused", "too-many-operations", "view-behind"),
+    ),
+)
+async def redrive_dead_letters(request: Request, caller: Operating) -> Response:
+    """Run all dead executions again that fit and were given up before now. The key is required but for a dry run."""
+    services = services_of(request)
+    check_accept(request)
+    query_of(request)
+    wish = read_redrive(await read_body(request, services.settings.body_timeout_s))
+    key = idempotency_key_of(request, is_required=not wish.is_dry_run)
+    if wish.is_dry_run:
+        await caught_up(request, services)
+        return json_response(await count_dead(services.view, caller.tenant, wish.wanted))
+    name = command_id_from_key(caller.tenant, "dead-letters/redrive", key or "")
+    command = StartOperation(
+        tenant=caller.tenant,
+        operation=name,
+        command_id=name,
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+        filter=wish.wanted,
+        rate_per_s=wish.rate_per_s,
+    )
+    decision = await _decide(request, services, command)
+    headers = {"location": f"/v1/operations/{name}"}
+    if decision.row is None:
+        return json_response(pending_body(command), 202, headers, decision.token())
+    if not decision.row.is_accepted:
+        raise refusal_of(decision.row)
+    found = _found(services, caller, name)
+    if (found.fact.filter, found.fact.rate_per_s, found.fact.reason) != (
+        command.filter,
+        command.rate_per_s,
+        command.reason,
+    ):
+        raise Refused("key-reused")
+    return json_response(_body(services, found), 202, headers, decision.token())
+
+
+@router.get(
+    "/v1/operations",
+    operation_id="list_operations",
+    openapi_extra=described(
+        answers={200: OperationPage},
+        parameters=(LIMIT, CURSOR, AFTER, PREFER),
+        refusals=("bad-parameter", "view-behind"),
+    ),
+)
+async def list_operations(request: Request, caller: Reading) -> Response:
+    """List bulk operations, the latest first."""
+    services = services_of(request)
+    check_accept(request)
+    query = query_of(request, "limit", "cursor")
+    limit = limit_of(query)
+    await caught_up(request, services)
+    rows = sorted(services.view.operations(caller.tenant), key=_place, reverse=True)
+    secret, scope = services.keyring.secret, f"{caller.tenant}/operations"
+    if "cursor" in query:
+        start = open_cursor(secret, scope, query["cursor"])
+        rows = [row for row in rows if _place(row) <= start]
+    cursor = seal_cursor(secret, scope, _place(rows[limit])) if len(rows) > limit else None
+    page = OperationPage([_body(services, row) for row in rows[:limit]], cursor)
+    return json_response(page, headers=next_link("/v1/operations", query, cursor))
+
+
+@router.get(
+    "/v1/operations/{operation_id}",
+    operation_id="get_operation",
+    openapi_extra=described(
+        answers={200: Operation},
+        parameters=(WAIT, AFTER, PREFER),
+        refusals=("not-found", "bad-parameter", "view-behind"),
+    ),
+)
+async def get_operation(request: Request, caller: Reading, operation_id: str) -> Response:
+    """Read a bulk operation and how far it is. With `wait` the answer comes with its end, or after so many seconds."""
+    services = services_of(request)
+    check_accept(request)
+    wait_s = wait_of(query_of(request, "wait"))
+    await caught_up(request, services)
+    if wait_s and _found(services, caller, operation_id).ended_at == NONE_AT:
+        await services.view.until(lambda: _found(services, caller, operation_id).ended_at != NONE_AT, wait_s)
+    return json_response(_body(services, _found(services, caller, operation_id)))
+
+
+@router.post(
+    "/v1/operations/{operation_id}/cancel",
+    operation_id="cancel_operation",
+    openapi_extra=described(
+        takes=ReasonRequest,
+        is_body_optional=True,
+        example={"reason": "the database is down again"},
+        answers={200: Operation, 202: Command},
+        parameters=(IDEMPOTENCY_KEY, PREFER),
+        refusals=(*BODY, *WRITE, "not-found", "operation-ended"),
+    ),
+)
+async def cancel_operation(request: Request, caller: Operating, operation_id: str) -> Response:
+    """Cancel a bulk operation: no more of it, within a moment; what is done stays."""
+    services = services_of(request)
+    check_accept(request)
+    query_of(request)
+    if not is_name(operation_id):
+        raise Refused("not-found")
+    key = idempotency_key_of(request)
+    wish = await read_wish(request, services.settings.body_timeout_s)
+    command = CancelOperation(
+        tenant=caller.tenant,
+        operation=operation_id,
+        command_id=mint_id() if key is None else command_id_from_key(caller.tenant, operation_id, key),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+    )
+    decision = await _decide(request, services, command)
+    if decision.row is None:
+        return accepted_later(decision)
+    # One that never was is not found, whatever the owner says of its state.
+    found = _found(services, caller, operation_id)
+    if not decision.row.is_accepted and not found.fact.is_cancelled:
+        raise refusal_of(decision.row)
+    return json_response(_body(services, found), token=decision.token())
+
+
+async def _decide(request: Request, services: Services, command: OperationCommand) -> Decision:
+    key = operation_key(command.tenant, command.operation)
+    home = services.view.partition_of_operation(command.tenant, command.operation)
+    return await decide(services, home, Keyed(key, command), preference_of(request).wait_s)
+
+
+def _found(services: Services, caller: Caller, operation_id: str) -> OperationRow:
+    """An operation of the caller's tenant. Raises Refused (not-found)."""
+    row = services.view.operation(caller.tenant, operation_id) if is_name(operation_id) else None
+    if row is None:
+        raise Refused("not-found")
+    return row
+
+
+def _body(services: Services, row: OperationRow) -> Operation:
+    return operation_body(row, services.view.partitions)
+
+
+def _place(row: OperationRow) -> bytes:
+    """Where an operation stands in the list: by its start, then by its id."""
+    return _AT.pack(row.fact.accepted_at) + row.fact.operation.encode()
