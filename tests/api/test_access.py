@@ -29,6 +29,7 @@ READS = [
     ("GET", "/v1/queues"),
     ("GET", "/v1/queues/a"),
     ("GET", "/v1/commands/a"),
+    ("POST", "/v1/schedules/preview"),
 ]
 WRITES = [
     ("POST", "/v1/jobs"),

@@ -36,7 +36,7 @@ ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/executions/{execution_id}/redrive": RedriveRequest,
     "/v1/queues/{name}/pause": ReasonRequest,
 }
-VERBS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+VERBS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 MINUTEBOOK = [(block, line) for block, line in shell_lines() if line.startswith("minutebook ")]
 CURL = [(block, line) for block, line in shell_lines() if line.startswith("curl ")]
 
