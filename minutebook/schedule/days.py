@@ -16,6 +16,8 @@ _MONTH_STARTS = tuple(
 _MONTHS = len(_MONTH_STARTS) - 1
 _WEEK = 0x7F
 _EVERY_WEEK = sum(1 << 7 * week for week in range(6))
+_BEFORE = tuple(((1 << weekday) - 1) * _EVERY_WEEK for weekday in range(7))
+"""In each week, the weekdays before one."""
 _SUNDAY, _SATURDAY = 0, 6
 
 
@@ -59,6 +61,8 @@ def _days_of_month(rule: CronRule, at: int) -> int:
 def _by_date(rule: CronRule, weekday: int, length: int) -> int:
     """Days whose day of the month matches, in a month of `length` days that begins on `weekday`."""
     days = rule.days >> 1
+    if not (rule.month_ends or rule.near_weekdays):
+        return days
     for before_end in values_of(rule.month_ends):
         if before_end < length:
             days |= 1 << length - 1 - before_end
@@ -85,7 +89,7 @@ def _by_weekday(rule: CronRule, weekday: int, length: int) -> int:
     if rule.last_weekdays:
         days |= (rule.last_weekdays * _EVERY_WEEK >> weekday) & _WEEK << length - 7
     if rule.nth_weekdays:
-        for week in range(5):
-            wanted = rule.nth_weekdays >> 7 * week & _WEEK
-            days |= (wanted * _EVERY_WEEK >> weekday) & _WEEK << 7 * week
+        # Weekdays before the first day's have their n-th day a week later than the others.
+        later = rule.nth_weekdays & _BEFORE[weekday]
+        days |= (rule.nth_weekdays ^ later) >> weekday | later << 7 - weekday
     return days

@@ -16,7 +16,7 @@ from api.submission import read_submission
 from minutebook import App, Context
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
-from minutebook.client.models import ReasonRequest, RedriveRequest
+from minutebook.client.models import PreviewRequest, ReasonRequest, RedriveRequest
 from minutebook.domain.commands import SubmitJob
 from minutebook.wire import codec
 from minutebook.worker.context import Phase
@@ -35,6 +35,7 @@ PATH_PARTS = (
 ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/executions/{execution_id}/redrive": RedriveRequest,
     "/v1/queues/{name}/pause": ReasonRequest,
+    "/v1/schedules/preview": PreviewRequest,
 }
 VERBS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 MINUTEBOOK = [(block, line) for block, line in shell_lines() if line.startswith("minutebook ")]
