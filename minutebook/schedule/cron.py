@@ -54,15 +54,15 @@ def parse_cron(text: str, job_key: str | None = None, day_match: DayMatch = "or"
         raise ScheduleError("day_match", "must be or or and")
     second, minute, hour, day, month, weekday, year = _split(text)
     rule = CronRule(
+        seconds=parse_field(SECOND, second, job_key),
         minutes=parse_field(MINUTE, minute, job_key),
         hours=parse_field(HOUR, hour, job_key),
+        **parse_month_days(day, job_key)._asdict(),
         months=parse_field(MONTH, month, job_key),
-        seconds=parse_field(SECOND, second, job_key),
+        **parse_week_days(weekday, job_key)._asdict(),
         years=EVERY_YEAR if year == "*" else parse_field(YEAR, year, job_key) >> YEAR_BASE,
         is_either_day=day_match == "or" and day[0] not in "*?" and weekday[0] not in "*?",
         is_elapsed=minute.startswith("*") or hour.startswith("*"),
-        **parse_month_days(day, job_key)._asdict(),
-        **parse_week_days(weekday, job_key)._asdict(),
     )
     _check_day_exists(rule)
     return rule

@@ -104,6 +104,7 @@ def test_field_gives_its_values(cron: str, attribute: str, expected: list[int]) 
         ("* * 0 * *", "day-of-month field: 0"),
         ("* * 32 * *", "day-of-month field: 32"),
         ("* * * 13 *", "month field: 13"),
+        ("0 0 32 13 *", "day-of-month field: 32"),
         ("* * * * 8", "day-of-week field: 8"),
         ("-1 * * * *", "minute field: '-1' is not a number from 0 to 59"),
         ("+1 * * * *", "minute field: '+1' is not a number"),
