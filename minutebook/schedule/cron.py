@@ -51,7 +51,7 @@ def parse_cron(text: str, job_key: str | None = None, day_match: DayMatch = "or"
     any text. Source: crontab(5) of Debian's cron, narrowed where it guesses.
     """
     if day_match not in ("or", "and"):
-        raise ScheduleError("day_match", "must be or or and")
+        raise ScheduleError("day_match", "must be `or` or `and`")
     second, minute, hour, day, month, weekday, year = _split(text)
     rule = CronRule(
         seconds=parse_field(SECOND, second, job_key),
@@ -73,10 +73,9 @@ def parse_schedule(text: str, job_key: str | None = None, day_match: DayMatch = 
     return parse_every(text) if is_every(text) else parse_cron(text, job_key, day_match)
 
 
-@lru_cache(maxsize=_CACHE_SIZE)
 def is_hashed(text: str) -> bool:
-    """Whether the expression `text` has an `H`: only then does its rule depend on the job."""
-    return has_hash(text[: TEXT_CHARS_MAX + 1])
+    """Whether the expression `text` has an `H`: only then does its rule depend on the job. False for a text too long."""
+    return len(text) <= TEXT_CHARS_MAX and has_hash(text)
 
 
 def _split(text: str) -> list[str]:

@@ -59,7 +59,7 @@ _H_WORD = re.compile(r"(?<![A-Z])H(?![A-Z])", re.IGNORECASE)
 
 def has_hash(text: str) -> bool:
     """Whether an expression has an `H`, so that its meaning depends on the job."""
-    return _H_WORD.search(text) is not None
+    return ("H" in text or "h" in text) and _H_WORD.search(text) is not None
 
 
 def items_of(field: Field, text: str) -> list[str]:

@@ -269,7 +269,9 @@ def test_senseless_hash_is_refused(cron: str, reason: str) -> None:
     assert caught.value.reason == reason
 
 
-@pytest.mark.parametrize("cron", ["0 0 * * THU", "0 0 1 MAR *", "@hourly", "@monthly", "0 0 * * *", ""])
+@pytest.mark.parametrize(
+    "cron", ["0 0 * * THU", "0 0 1 MAR *", "@hourly", "@monthly", "0 0 * * *", "", "H" * 257]
+)
 def test_names_with_an_h_are_not_hashed(cron: str) -> None:
     assert not is_hashed(cron)
 
