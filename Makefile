@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help setup demo dev test check bench pins clean
+.PHONY: help setup demo dev test proof-long check bench pins clean
 
 PYTHON ?=
 DATA ?= .minutebook
@@ -16,7 +16,7 @@ STAMP := .venv/.ready
 
 help:  ## show this list
 	@echo 'minutebook: make VERB [NAME=value]'
-	grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
+	grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
 
 setup: $(STAMP)  ## make .venv with every pinned package and Kafka's files (the only verb that needs the network)
 
@@ -57,6 +57,9 @@ dev: setup  ## run everything for development: DATA=folder (.minutebook) WORKER=
 
 test: setup  ## every test; ARGS='-k name' chooses
 	@$(PY) -m pytest $(ARGS)
+
+proof-long: setup  ## what no everyday run has time for: cron rules walked around every clock change of every zone
+	@$(PY) -m tests.property.every_change
 
 check: setup  ## lint, format, types, who imports whom, dependencies
 	@$(PY) -m ruff check .

@@ -24,6 +24,7 @@ from api.routes import (
     limits,
     operations,
     queues,
+    schedules,
     tenant_limit,
 )
 from api.services import Services
@@ -48,6 +49,7 @@ def create_app(services: Services) -> FastAPI:
         tenant_limit,
         alerts,
         operations,
+        schedules,
         health,
     ):
         # As they are: routers that are included are matched anew for each request.

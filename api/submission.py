@@ -20,7 +20,7 @@ from minutebook.client.times import parse_duration, parse_instant
 from minutebook.domain.policy import Policy
 from minutebook.errors import ScheduleError
 from minutebook.ids import Instant
-from minutebook.schedule import check_zone_name, next_instant, parse_cron
+from minutebook.schedule import ANY_JOB, check_zone_name, next_instant, parse_cron
 
 _DAY_MS: Final = 86_400_000
 _AHEAD_MS_MAX: Final = 100 * 366 * _DAY_MS
@@ -139,7 +139,8 @@ def _check_when(fields: Fields, members: dict[str, Any], found: Submission, now:
 
 def _check_cron(fields: Fields, found: Submission, now: int) -> None:
     try:
-        rule = parse_cron(found.cron or "")
+        # An `H` is the owner's to work out, from an id that may yet have to be made.
+        rule = parse_cron(found.cron or "", ANY_JOB)
         if next_instant(rule, found.zone, Instant(now)) is None:
             fields.fault("cron", "has no instant left")
     except ScheduleError as error:

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 from minutebook.client.errors import ApiError, DeniedError, NotFoundError, RefusedError, UnavailableError
-from minutebook.errors import MinutebookError, SettingsError
+from minutebook.errors import MinutebookError, ScheduleError, SettingsError
 
 
 class ExitCode(IntEnum):
@@ -29,6 +29,7 @@ _BY_ERROR: Final[tuple[tuple[type[MinutebookError], ExitCode], ...]] = (
     (RefusedError, ExitCode.REFUSED),
     (UnavailableError, ExitCode.UNREACHABLE),
     (SettingsError, ExitCode.USAGE),
+    (ScheduleError, ExitCode.USAGE),
 )
 _SERVER_FAULT: Final = 500
 

@@ -31,7 +31,7 @@ def submit(
     delay: Annotated[
         str | None, typer.Option(help="From now, such as 30s, 2m or PT2M.", parser=duration)
     ] = None,
-    cron: Annotated[str | None, typer.Option(help="Five fields.")] = None,
+    cron: Annotated[str | None, typer.Option(help="When, as in `minutebook schedule preview`.")] = None,
     zone: Annotated[str | None, typer.Option(help="IANA zone of the cron.")] = None,
     late: Annotated[
         str | None, typer.Option(help="refuse or run, for a run-at more than a day past.")

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from minutebook import __version__
-from minutebook.cli import alert, dead_letter, execution, job, limit, operation, queue
+from minutebook.cli import alert, dead_letter, execution, job, limit, operation, queue, schedule
 from minutebook.cli.exits import ExitCode, exit_code_of
 from minutebook.cli.output import note
 from minutebook.errors import MinutebookError
@@ -83,6 +83,7 @@ app.add_typer(limit.app, name="limit")
 app.add_typer(dead_letter.app, name="dead-letter")
 app.add_typer(alert.app, name="alert")
 app.add_typer(operation.app, name="operation")
+app.add_typer(schedule.app, name="schedule")
 
 
 @app.command()

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
+from minutebook.schedule import DayMatch, Fold, Gap
+
 Name = Annotated[
     str, Meta(pattern=r"^[A-Za-z0-9._-]{1,128}$", description="1-128 ASCII letters, digits, ._-")
 ]
@@ -23,6 +25,9 @@ Outcome = Literal["succeeded", "dead", "cancelled", "skipped"]
 Cause = Literal["permanent", "attempts", "losses", "deadline"]
 OnStuck = Literal["report", "stop"]
 AlertKind = Literal["execution_dead", "attempt_stuck", "task_unknown"]
+PREVIEW_MAX = 1000
+"""Instants of one preview."""
+
 _MaxAttempts = Annotated[int, Meta(ge=1, le=100, description="failures after which it is given up")]
 _First = Annotated[DurationText, Meta(description="wait before the second attempt, up to P1D")]
 _Max = Annotated[DurationText, Meta(description="longest wait, up to P1D")]
@@ -69,7 +74,10 @@ class JobRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True,
     delay: Annotated[DurationText | UnsetType, Meta(description="from the moment the command is durable")] = (
         UNSET
     )
-    cron: Annotated[str, Meta(max_length=256, description="five fields")] | UnsetType = UNSET
+    cron: (
+        Annotated[str, Meta(max_length=256, description="5, 6 (second first) or 7 (year last) fields")]
+        | UnsetType
+    ) = UNSET
     zone: Annotated[str, Meta(max_length=128, description="IANA name, for cron")] = "UTC"
     late: Annotated[
         Literal["refuse", "run"], Meta(description="what becomes of a run_at more than a day past")
@@ -393,6 +401,34 @@ class BatchResult(msgspec.Struct):
     """Results in the order of the request."""
 
     items: list[BatchItem]
+
+
+class PreviewRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """A cron expression whose next instants are asked for."""
+
+    cron: Annotated[str, Meta(max_length=256, description="5, 6 (second first) or 7 (year last) fields")]
+    zone: Annotated[str, Meta(max_length=128, description="IANA name")] = "UTC"
+    after: Annotated[InstantText | UnsetType, Meta(description="with an offset; now if left out")] = UNSET
+    count: Annotated[int, Meta(ge=1, le=PREVIEW_MAX)] = 10
+    gap: Annotated[Gap, Meta(description="local times that a clock change leaves out")] = "auto"
+    fold: Annotated[Fold, Meta(description="local times that come twice")] = "auto"
+    day_match: Annotated[DayMatch, Meta(description="of two restricted day fields either, or both")] = "or"
+    job_id: Annotated[Name | UnsetType, Meta(description="what `H` takes its values from")] = UNSET
+
+
+class PreviewInstant(msgspec.Struct):
+    """One instant: in UTC, on the wall clock of the zone with its offset, and what a clock change does to it."""
+
+    utc: InstantText
+    local: InstantText
+    note: str | None
+
+
+class Preview(msgspec.Struct):
+    """What an expression means, and its next instants."""
+
+    description: str
+    items: list[PreviewInstant]
 
 
 def value_of(payload: Raw) -> Any:

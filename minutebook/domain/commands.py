@@ -29,7 +29,7 @@ class SubmitJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     queue: str = "default"
     run_at: int | None = None  # ms since the epoch, UTC
     delay_ms: int | None = None  # from the broker's stamp of this record
-    cron: str | None = None  # five fields
+    cron: str | None = None  # an expression of minutebook.schedule
     zone: str = "UTC"  # IANA name
     late: str = "refuse"  # for a run_at more than a day past
     timeout_ms: int = 300000  # of one attempt

@@ -65,7 +65,9 @@ def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
         return [], []
     spec = job_version(book, row, job.version)
     tenant, job_id = keys.names(row)
-    following = next_cron_instant(spec.cron, spec.zone, job.next_at) if spec.cron else NONE_AT
+    following = NONE_AT
+    if spec.cron:
+        following = next_cron_instant(spec.cron, spec.zone, job.next_at, ids.job_key(tenant, job_id))
     is_alone = following == NONE_AT or following > now
     if is_alone and (not spec.cron or now - job.next_at <= MISFIRE_WINDOW_MS):
         reason = expired_instant(spec.policy, job.next_at, now)
@@ -141,15 +143,15 @@ def _expiry(row: bytes, execution: Execution, policy: Policy, now: int) -> list[
 
 
 def _missed(tenant: str, job_id: str, job: Job, spec: Spec, now: int) -> tuple[list[Due], list[Event]]:
-    missed = [job.next_at]
+    missed, job_key = [job.next_at], ids.job_key(tenant, job_id)
     while len(missed) < MISSED_STEP_MAX:
-        following = next_cron_instant(spec.cron, spec.zone, missed[-1])
+        following = next_cron_instant(spec.cron, spec.zone, missed[-1], job_key)
         if following == NONE_AT or following > now:
             break
         missed.append(following)
     else:
         # There are more: the latest of these may yet be among the ones that run.
-        following = next_cron_instant(spec.cron, spec.zone, missed[-1])
+        following = next_cron_instant(spec.cron, spec.zone, missed[-1], job_key)
         if following != NONE_AT and following <= now:
             return [], [_skip(tenant, job_id, "misfire", missed[:-MISFIRE_MAX], missed[-MISFIRE_MAX])]
     kept = [at for at in missed[-MISFIRE_MAX:] if now - at <= MISFIRE_WINDOW_MS]

@@ -19,7 +19,7 @@ from minutebook.domain.refusal import Refusal
 from minutebook.domain.state import NONE_AT, Job
 from minutebook.errors import ScheduleError
 from minutebook.ids import Instant
-from minutebook.schedule import next_instant, parse_cron, zone
+from minutebook.schedule import is_hashed, next_instant, parse_cron, zone
 
 HORIZON_MS: Final = 100 * 366 * keys.DAY_MS
 LATE_MAX_MS: Final = keys.DAY_MS
@@ -147,7 +147,8 @@ def _first_instant(command: SubmitJob, stamp: int) -> int:
     try:
         zone(command.zone)
         if command.cron is not None:
-            first = next_cron_instant(command.cron, command.zone, stamp)
+            key = ids.job_key(command.tenant, command.job_id)
+            first = next_cron_instant(command.cron, command.zone, stamp, key)
             if first == NONE_AT:
                 raise Refusal("invalid", "cron", "it has no instant left")
             return first
@@ -168,11 +169,16 @@ def _within(at: int, field: str, command: SubmitJob, stamp: int) -> int:
     return at
 
 
-@lru_cache(maxsize=1 << 16)
-def next_cron_instant(cron: str, zone_name: str, after: int) -> int:
+def next_cron_instant(cron: str, zone_name: str, after: int, job_key: str) -> int:
     """First instant of the schedule strictly later than `after` (ms, UTC), NONE_AT if there is none.
 
-    Computed once per distinct (cron, zone, after). Raises ScheduleError.
+    `job_key`: of the job, which an `H` takes its values from. Computed once per distinct (cron, zone, after), for all
+    jobs but those with an `H`. Raises ScheduleError.
     """
-    found = next_instant(parse_cron(cron), zone_name, Instant(after))
+    return _next_cron_instant(cron, zone_name, after, job_key if is_hashed(cron) else None)
+
+
+@lru_cache(maxsize=1 << 16)
+def _next_cron_instant(cron: str, zone_name: str, after: int, job_key: str | None) -> int:
+    found = next_instant(parse_cron(cron, job_key), zone_name, Instant(after))
     return NONE_AT if found is None else found

@@ -35,6 +35,7 @@ READS = [
     ("GET", "/v1/commands/a"),
     ("GET", "/v1/operations"),
     ("GET", "/v1/operations/a"),
+    ("POST", "/v1/schedules/preview"),
 ]
 WRITES = [
     ("POST", "/v1/jobs"),

@@ -16,7 +16,7 @@ from api.submission import read_submission
 from minutebook import App, Context
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
-from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
+from minutebook.client.models import LimitRequest, PauseRequest, PreviewRequest, ReasonRequest, RedriveRequest
 from minutebook.client.operation_models import RedriveManyRequest
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.notify import fault
@@ -43,8 +43,9 @@ ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/limits/{name}": LimitRequest,
     "/v1/limits/{name}/pause": PauseRequest,
     "/v1/tenant-limit": LimitRequest,
+    "/v1/schedules/preview": PreviewRequest,
 }
-VERBS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+VERBS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 MINUTEBOOK = [(block, line) for block, line in shell_lines() if line.startswith("minutebook ")]
 CURL = [(block, line) for block, line in shell_lines() if line.startswith("curl ")]
 

@@ -14,6 +14,7 @@ from minutebook.schedule import (
     instants_between,
     next_instant,
     parse_cron,
+    previous_instant,
     zone,
 )
 from minutebook.schedule.cron import TEXT_CHARS_MAX
@@ -83,9 +84,15 @@ def test_field_gives_its_values(cron: str, attribute: str, expected: list[int]) 
     [
         ("", "empty"),
         (" \t ", "empty"),
-        ("* * * *", "five fields (minute hour day-of-month month day-of-week), not 4"),
-        ("* * * * * *", "not 6"),
-        ("0 0 0 1 1 * 1969", "not 7"),
+        (
+            "* * * *",
+            "give five fields (minute hour day-of-month month day-of-week), six with the second first, or",
+        ),
+        ("* * * *", "seven with the year last, not 4"),
+        ("0 0 0 1 1 * 1969", "year field: 1969 in '1969' is not from 1970 to 2199"),
+        ("0 0 0 1 1 * 2200", "year field: 2200 in '2200' is not from 1970 to 2199"),
+        ("0 0 0 29 2 * 2027", "year field: no such day in the years that it names; it would never run"),
+        ("60 0 0 * * *", "second field: 60 in '60' is not from 0 to 59"),
         ("* * * * *; rm -rf x", "not 8"),
         ("0 0 31 2 *", "day-of-month field: no such day"),
         ("0 0 30 2 *", "day-of-month field: no such day"),
@@ -97,6 +104,7 @@ def test_field_gives_its_values(cron: str, attribute: str, expected: list[int]) 
         ("* * 0 * *", "day-of-month field: 0"),
         ("* * 32 * *", "day-of-month field: 32"),
         ("* * * 13 *", "month field: 13"),
+        ("0 0 32 13 *", "day-of-month field: 32"),
         ("* * * * 8", "day-of-week field: 8"),
         ("-1 * * * *", "minute field: '-1' is not a number from 0 to 59"),
         ("+1 * * * *", "minute field: '+1' is not a number"),
@@ -129,17 +137,37 @@ def test_field_gives_its_values(cron: str, attribute: str, expected: list[int]) 
         ("0 0 ?/2 * *", "day-of-month field: ? is accepted only alone"),
         ("R R * * *", "minute field: R (random) is not accepted"),
         ("0 R(1-5) * * *", "hour field: R (random) is not accepted"),
-        ("H H * * *", "minute field: 'H': L, W, # and H are not accepted"),
-        ("0 H(0-7)/2 * * *", "hour field: 'H(0-7)/2': L, W, # and H are not accepted"),
-        ("0 0 * * 5#6", "day-of-week field: '5#6': L, W, # and H are not accepted"),
-        ("0 0 * * L5", "day-of-week field: 'L5': L, W, # and H are not accepted"),
-        ("0 0 * * friL", "day-of-week field: 'friL': L, W, # and H are not accepted"),
-        ("0 0 L-3 * *", "day-of-month field: 'L-3': L, W, # and H are not accepted"),
-        ("0 9 31W * *", "day-of-month field: '31W': L, W, # and H are not accepted"),
-        ("0 9 LW * *", "day-of-month field: 'LW': L, W, # and H are not accepted"),
-        ("@reboot", "'@reboot' is not accepted; give five fields"),
-        ("@every 1s", "'@every' is not accepted"),
-        ("@yearly", "'@yearly' is not accepted"),
+        ("H H * * *", "minute field: H takes its value from the job: name the job"),
+        ("H(0-7 * * * *", "minute field: 'H(0-7': give H, H(a-b), H/n or H(a-b)/n"),
+        ("H-5 * * * *", "minute field: 'H-5': give H, H(a-b), H/n or H(a-b)/n"),
+        ("0 0 * * 5#6", "day-of-week field: '5#6': give 5L for the last Friday, 5#2 for the second"),
+        ("0 0 * * 5#0", "day-of-week field: '5#0': give 5L"),
+        ("0 0 * * mon#", "day-of-week field: 'mon#': give 5L"),
+        ("0 0 * * 8#1", "day-of-week field: 8 in '8#1' is not from 0 to 7"),
+        ("0 0 * * L5", "day-of-week field: 'L5': give 5L for the last Friday"),
+        ("0 0 * * L", "day-of-week field: 'L': give 5L for the last Friday"),
+        ("0 0 * * 9L", "day-of-week field: 9 in '9L' is not from 0 to 7"),
+        ("0 0 * * frxL", "day-of-week field: 'frxL' is not a number"),
+        ("0 0 * * 5W", "day-of-week field: '5W': give 5L for the last Friday"),
+        ("0 0 L-0 * *", "day-of-month field: 'L-0' is not from L-1 to L-30"),
+        ("0 0 L-31 * *", "day-of-month field: 'L-31' is not from L-1 to L-30"),
+        (
+            "0 0 L-3W * *",
+            "day-of-month field: 'L-3W': give L (the last day), L-3 (three days before it), LW or 15W",
+        ),
+        ("0 0 15L * *", "day-of-month field: '15L': give L"),
+        ("0 0 5#1 * *", "day-of-month field: '5#1': give L"),
+        ("0 9 0W * *", "day-of-month field: 0 in '0W' is not from 1 to 31"),
+        ("0 9 32W * *", "day-of-month field: 32 in '32W' is not from 1 to 31"),
+        ("0 9 31W 2 *", "day-of-month field: no such day"),
+        ("0 9 L-29 2 *", "day-of-month field: no such day"),
+        ("0 0 10-L * *", "day-of-month field: '10-L' is not a number"),
+        ("0 L * * *", "hour field: 'L': L, W and # are accepted in the two day fields only"),
+        ("0 0 0 1 1 * H", "year field: H is not accepted here"),
+        ("@reboot", "'@reboot' is not accepted: nothing here is booted; give five fields"),
+        ("@every 1s", "@every is an interval, not a time on the clock; give fields"),
+        ("@often", "'@often' is no macro; give @yearly, @annually, @monthly"),
+        ("@daily 5", "'@daily' stands for all fields: give nothing after it"),
         ("TZ=UTC 0 0 * * *", "the zone is a field of its own"),
         ("CRON_TZ=Europe/Berlin 0 0 * * *", "the zone is a field of its own"),
         ("0\u00a00 * * *", "only ASCII"),
@@ -556,6 +584,12 @@ def test_unknown_policies_and_zones_are_refused() -> None:
     with pytest.raises(ScheduleError) as caught:
         instants_between(rule, "UTC", at, at, 1, fold="second")  # type: ignore[arg-type]
     assert caught.value.field == "fold"
+    with pytest.raises(ScheduleError) as caught:
+        previous_instant(rule, "UTC", at, gap="later")  # type: ignore[arg-type]
+    assert caught.value.field == "gap"
+    with pytest.raises(ScheduleError) as caught:
+        parse_cron("* * * * *", day_match="xor")  # type: ignore[arg-type]
+    assert caught.value.field == "day_match"
     with pytest.raises(ScheduleError) as caught:
         next_instant(rule, "Mars/Phobos", at)
     assert caught.value.field == "zone"

@@ -9,6 +9,8 @@ from minutebook.domain import keys
 from minutebook.domain.due import MISFIRE_MAX, MISSED_STEP_MAX, due_of
 from minutebook.domain.events import Event
 from minutebook.domain.state import NONE_AT, UNCHANGED
+from minutebook.ids import Instant
+from minutebook.schedule import next_instant, parse_cron
 from tests.simulation.log_maker import T0, LogMaker, cancel, execution_of, failure, run_now, submit
 
 MINUTE_MS = 60_000
@@ -93,6 +95,34 @@ def test_a_cron_names_its_next_instant(maker: LogMaker) -> None:
     event = only(maker.due())
     assert (event.scheduled_at, event.next_at) == ([NEXT_MINUTE], [NEXT_MINUTE + MINUTE_MS])
     assert job_of(maker, "a").next_at == NEXT_MINUTE + MINUTE_MS
+
+
+@pytest.mark.row("C16")
+def test_a_hashed_cron_has_an_instant_of_its_job(maker: LogMaker) -> None:
+    for name in ("a", "b"):
+        maker.command(submit(name, cron="H H * * *"))
+    rules = {name: parse_cron("H H * * *", f"acme/{name}") for name in ("a", "b")}
+    first = {name: next_instant(rule, "UTC", Instant(T0)) for name, rule in rules.items()}
+    assert first == {name: job_of(maker, name).next_at for name in ("a", "b")}
+    assert first["a"] != first["b"]
+    maker.clock.advance(DAY_MS)
+    event = only(maker.due())
+    assert sorted(event.scheduled_at) == sorted(at for at in first.values() if at is not None)
+    assert event.next_at == [at + DAY_MS for at in event.scheduled_at]
+
+
+def test_missed_instants_of_a_hashed_cron_are_those_of_its_job(maker: LogMaker) -> None:
+    maker.command(submit("a", cron="H */2 * * *"))
+    first = job_of(maker, "a").next_at
+    maker.clock.advance(DAY_MS)
+    assert only(maker.due()).scheduled_at == [first + n * 2 * 60 * MINUTE_MS for n in range(12)]
+
+
+def test_seconds_of_a_cron_are_kept(maker: LogMaker) -> None:
+    maker.command(submit("a", cron="*/20 * * * * *"))
+    maker.clock.advance(MINUTE_MS)
+    event = only(maker.due())
+    assert event.scheduled_at == [T0 - T0 % 20_000 + n * 20_000 for n in (1, 2, 3)]
 
 
 def test_every_missed_instant_of_a_day_runs(maker: LogMaker) -> None:
