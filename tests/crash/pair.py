@@ -131,7 +131,7 @@ class Pair:
 
     def fell_at(self, execution: str) -> float:
         """When a process fell over the execution by itself, ms."""
-        return mark_of(self._stack.witness_dir, execution).stat().st_mtime * 1000
+        return float(mark_of(self._stack.witness_dir, execution).read_text())
 
     # -- inside
 

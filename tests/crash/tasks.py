@@ -46,7 +46,7 @@ def _witness(moment: str, ctx: Context) -> None:
 
 
 def mark_of(folder: Path, execution: str) -> Path:
-    """The file that says that a process fell over an execution; its time is when."""
+    """The file that says that a process fell over an execution, and when: ms since the epoch."""
     return folder / f"{execution}.mark"
 
 
@@ -55,7 +55,8 @@ def is_first(execution: str) -> bool:
     mark = mark_of(Path(os.environ[FOLDER]), execution)
     mark.parent.mkdir(parents=True, exist_ok=True)
     try:
-        mark.touch(exist_ok=False)
+        with mark.open("x") as file:
+            file.write(str(time.time() * 1000))
     except FileExistsError:
         return False
     return True
