@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help setup demo dev test proof-long check bench pins clean
+.PHONY: help setup demo dev test check proof proof-long bench pins clean
 
 PYTHON ?=
 DATA ?= .minutebook
@@ -67,6 +67,9 @@ check: setup  ## lint, format, types, who imports whom, dependencies
 	$(PY) -m mypy --strict minutebook streams api replay
 	.venv/bin/lint-imports
 	.venv/bin/deptry .
+
+proof: setup  ## faults in N=30 rounds of each kind, with figures; the machine should do nothing else meanwhile
+	@MINUTEBOOK_ROUNDS="$(or $(N),30)" $(PY) -m pytest -m rounds $(ARGS)
 
 bench: setup  ## measure: W=workload N=size
 	@$(PY) -m bench $(W) $(N)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from bench.witness import Start
 
 _NS_PER_MS = 1_000_000
+
+Number = TypeVar("Number", int, float)
 
 
 class Figures(NamedTuple):
@@ -60,6 +62,15 @@ class Tally:
         """The latest first start; 0 if nothing started."""
         return max(self._first, default=0)
 
+    def late_s(self, runs: range) -> list[float]:
+        """Seconds from its `due_at` to its first start, of each of `runs` that started; the shortest first."""
+        found = (self._first[run] - self.due_ms[run] * _NS_PER_MS for run in runs if self._first[run])
+        return [_seconds(late) for late in sorted(found)]
+
+    def started_after(self, at_ns: float, runs: range) -> int:
+        """How many of `runs` started only after a moment, or never; nanoseconds since the epoch."""
+        return sum(not 0 < self._first[run] <= at_ns for run in runs)
+
     def figures(self) -> Figures:
         """What the starts so far amount to."""
         lost = len(self._first) - self.started
@@ -85,7 +96,7 @@ class Tally:
         )
 
 
-def quantile(ordered: Sequence[int], part: float) -> int:
+def quantile(ordered: Sequence[Number], part: float) -> Number:
     """The smallest of `ordered` that `part` (over 0, up to 1) of them do not exceed. Raises IndexError if there are none."""
     return ordered[max(0, math.ceil(part * len(ordered)) - 1)]
 

@@ -52,18 +52,20 @@ def last_jobs(prefix: str, n: int, partitions: int) -> list[str]:
     return list(found.values())
 
 
-def submissions(prefix: str, due_ms: Sequence[int]) -> Iterator[SubmitJob]:
-    """The command for each run: one job, once, at its `due_ms`, its number as payload."""
+def submissions(
+    prefix: str, due_ms: Sequence[int], *, task: str = TASK, tenant: str = TENANT, first: int = 0
+) -> Iterator[SubmitJob]:
+    """The command for each run: one job, once, at its `due_ms`, its number, from `first` on, as payload."""
     now = time_ns() // 1_000_000
     source = mint_id()
-    for number, due in enumerate(due_ms):
+    for number, due in enumerate(due_ms, first):
         yield SubmitJob(
-            tenant=TENANT,
+            tenant=tenant,
             job_id=job_id(prefix, number),
             command_id=f"{source}.{number}",
             issued_at=now,
             actor="bench",
-            task=TASK,
+            task=task,
             payload=str(number).encode(),
             run_at=due,
         )

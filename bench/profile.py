@@ -23,9 +23,9 @@ from typing import Any, Final, NamedTuple
 
 from bench.consumption import kind_of
 from bench.results import ROOT, commit, machine, versions
-from bench.rig import BenchError, Options, measured, running
+from bench.rig import BenchError, Options, choose_t_ms, measured, running
 from bench.sampled import FOLDER, NATIVE
-from bench.workloads import choose_t_ms, spread
+from bench.workloads import spread
 from minutebook.cli.dev import stop_signals
 from minutebook.embedded.cluster import Cluster
 from minutebook.embedded.service import Command

@@ -20,15 +20,13 @@ from bench.eventlog import EventLog
 from bench.figures import Tally
 from bench.producer import Sent, in_batches, last_jobs, send, submissions
 from bench.results import Repetition
-from bench.witness import FOLDER, WitnessFiles
+from bench.witness import FOLDER, TASK, WitnessFiles
 from minutebook.domain import events as facts
 from minutebook.embedded.cluster import Cluster, ClusterSettings
 
 SETTLED_S: Final = 20.0
 """The last job is acknowledged at least so long before T."""
 
-_SLOTS: Final = 2_000
-_WORKERS: Final = 2
 _BEFORE_S: Final = 1.0
 _PATIENCE_S: Final = 60.0
 _LOOK_S: Final = 0.5
@@ -50,15 +48,18 @@ class Options:
     partitions: int = 8
     create_rate: int = 5_000
     cluster: type[Cluster] = Cluster
+    worker: str = "bench.tasks:app"
+    workers: int = 2
+    slots: int = 2_000
     environment: Mapping[str, str] = field(default_factory=dict)
     keep: Path | None = None
 
     def settings(self) -> dict[str, Any]:
         """For the result file: which processes run, and how."""
         return {
-            "processes": {"broker": 1, "owner": self.owners, "api": 1, "worker": _WORKERS, "load": 1},
+            "processes": {"broker": 1, "owner": self.owners, "api": 1, "worker": self.workers, "load": 1},
             "partitions": self.partitions,
-            "slots_per_worker": _SLOTS,
+            "slots_per_worker": self.slots,
             "hash_chain": True,
             "view": True,
             "command_batch": 500,
@@ -79,12 +80,12 @@ class Rig:
         self.witness = WitnessFiles(data_dir / "witness")
         self.http: aiohttp.ClientSession
 
-    async def create(self, prefix: str, due_ms: Sequence[int]) -> Sent:
+    async def create(self, prefix: str, due_ms: Sequence[int], task: str = TASK) -> Sent:
         """Create a job for each run in bulk and wait until the view has them. They are encoded before the clock starts.
 
         Raises BenchError if the view does not have them in time.
         """
-        records = list(in_batches(submissions(prefix, due_ms), self.partitions))
+        records = list(in_batches(submissions(prefix, due_ms, task=task), self.partitions))
         sent = await send(self.cluster.kafka, records)
         await self.viewed(prefix, len(due_ms))
         return sent
@@ -127,9 +128,9 @@ async def running(options: Options, say: Say) -> AsyncIterator[Rig]:
     settings = ClusterSettings(
         data_dir=folder,
         owners=options.owners,
-        workers=_WORKERS,
-        worker="bench.tasks:app",
-        concurrency=_SLOTS,
+        workers=options.workers,
+        worker=options.worker,
+        concurrency=options.slots,
         environment={FOLDER: str(folder / "witness"), **options.environment},
     )
     cluster = options.cluster(settings)
@@ -165,8 +166,7 @@ async def measured(
     empty = consumption.disk(rig.data_dir)
     t_ms = min(due_ms)
     sent = await rig.create(prefix, due_ms)
-    if sent.acked_ns / 1e6 > t_ms - SETTLED_S * 1000 or time() * 1000 > t_ms - 2 * _BEFORE_S * 1000:
-        raise BenchError("creating took too long before T: give a lower --create-rate")
+    check_settled(sent, t_ms)
     rig.say(f"{len(due_ms):,} jobs are there; T in {t_ms / 1000 - time():.0f} s")
     await rig.until(t_ms - int(2 * _BEFORE_S * 1000))
     created = consumption.disk(rig.data_dir)
@@ -217,6 +217,17 @@ async def measured(
             "rows": dict(log.rows),
         },
     )
+
+
+def choose_t_ms(n: int, options: Options) -> int:
+    """T: a whole second, far enough for `n` jobs to be encoded and created."""
+    return (int(time() + SETTLED_S + n / options.create_rate) + 4) * 1000
+
+
+def check_settled(sent: Sent, t_ms: int) -> None:
+    """Raises BenchError if the jobs were not there `SETTLED_S` before T."""
+    if sent.acked_ns / 1e6 > t_ms - SETTLED_S * 1000 or time() * 1000 > t_ms - 2 * _BEFORE_S * 1000:
+        raise BenchError("creating took too long before T: give a lower --create-rate")
 
 
 def _per_1000(cpu_s: Mapping[str, float], runs: int) -> dict[str, float]:

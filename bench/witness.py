@@ -17,7 +17,13 @@ FOLDER: Final = "BENCH_WITNESS_DIR"
 """Environment name of the folder of the witness files."""
 
 TASK: Final = "bench.stamp"
-"""The task whose handler writes them."""
+"""The task whose handler writes them, and does nothing else."""
+
+SHORT: Final = "bench.short"
+LONG: Final = "bench.long"
+"""Tasks that write them and then hold their slot for so many seconds."""
+SHORT_S: Final = 0.05
+LONG_S: Final = 25.0
 
 _ROW: Final = struct.Struct("<qq")
 _ROWS_MAX: Final = 1 << 24

@@ -7,12 +7,11 @@ import shutil
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from time import time
 from typing import Final, NamedTuple
 
-from bench import creating
+from bench import creating, fairness, long_runs
 from bench.results import Repetition
-from bench.rig import SETTLED_S, BenchError, Fault, Options, Rig, Say, measured, running
+from bench.rig import BenchError, Fault, Options, Rig, Say, choose_t_ms, measured, running
 
 _FAULT_RATE: Final = 500
 _FAULT_AFTER_S: Final = 10.0
@@ -101,11 +100,6 @@ FAULTS: Final[dict[str, Fault]] = {
 }
 
 
-def choose_t_ms(n: int, options: Options) -> int:
-    """T: a whole second, far enough for `n` jobs to be encoded and created."""
-    return (int(time() + SETTLED_S + n / options.create_rate) + 4) * 1000
-
-
 def _memory(rig: Rig) -> dict[str, dict[str, float]]:
     """Resident MiB by kind at a quarter, a half, three quarters and the end of the samples."""
     samples = rig.consumption.samples
@@ -130,4 +124,6 @@ def workloads(seconds: int | None) -> dict[str, Workload]:
         "W3": Workload("light: 50 runs a second", 50 * light_s, of_rate(50)),
         "W6": Workload("creating, in four ways", 100_000, creating.measure),
         "W7": Workload("faults at 500 runs a second", 100_000, faults),
+        "fairness": Workload("tenants with one job each beside a crowd", 100_000, fairness.measure),
+        "long": Workload("runs that take longer than a lease", 10_000, long_runs.measure),
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from minutebook.embedded import Broker
+from tests import figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +28,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker | Foreig
         return
     with Broker(tmp_path_factory.mktemp("kafka")) as started:
         yield started
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show the figures that tests noted."""
+    for line in figures.lines():
+        terminalreporter.write_line(line)

@@ -1,8 +1,11 @@
 """`python -m tests.crash.dying_owner STEP NTH KIND [freeze]`: an owner that kills, or stops, itself at a step of its work.
 
-STEP is `before-append`, `after-append` (its frame is in the log, nothing is folded), `after-commit` (folded, nothing sent)
-or `after-outputs` (all sent, nobody was told so); NTH counts frames of KIND: what grants, gives up, is mailed or
-rejected, or is a step of a bulk operation.
+STEP is `before-append`, `after-append` (its frame is in the log, nothing is folded), `after-fold` (nothing is stored),
+`after-commit` (stored, nothing sent) or `after-outputs` (all sent, nobody was told so); NTH counts frames of KIND: what
+grants, gives up, is mailed or rejected, or is a step of a bulk operation.
+
+`python -m tests.crash.dying_owner named`: at the step that a job is named after, `<step>-...`, when it grants it. Each
+execution fells one owner.
 """
 
 from __future__ import annotations
@@ -13,15 +16,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from minutebook.domain import events as facts
+from minutebook.log.draft import Draft
 from minutebook.log.kafka import KafkaEventLog
 from minutebook.wire.frames import decode_frame
 from streams.__main__ import main
+from streams.cycle import Cycle
 from streams.owner import Owner
-from tests.crash.tasks import die, freeze
+from tests.crash.tasks import die, falls_at, freeze
 
-STEPS = ("before-append", "after-append", "after-commit", "after-outputs")
+STEPS = ("before-append", "after-append", "after-fold", "after-commit", "after-outputs")
+GRANTS = (facts.ExecutionsDueGranted, facts.ExecutionsGranted)
 KINDS: dict[str, tuple[type, ...]] = {
-    "grants": (facts.ExecutionsDueGranted, facts.ExecutionsGranted),
+    "grants": GRANTS,
     "dead": (facts.ExecutionDead,),
     "mail": (facts.QueueDeclared, facts.CommandForwarded),
     "rejected": (facts.RecordRejected,),
@@ -30,15 +36,26 @@ KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
-def _nth(nth: int, kind: tuple[type, ...]) -> Callable[[Iterable[Any]], bool]:
+IsTime = Callable[[Iterable[Any]], bool]
+"""Whether the frame with these events is the one to fall at."""
+
+
+def nth_of(nth: int, kind: str) -> IsTime:
+    """The `nth` frame of a kind."""
     counter = itertools.count(1)
-    return lambda events: any(isinstance(event, kind) for event in events) and next(counter) == nth
+    return lambda events: any(isinstance(event, KINDS[kind]) for event in events) and next(counter) == nth
 
 
-def arm(step: str, nth: int, kind: str, fall: Callable[[], None]) -> None:
-    """Make this process `fall` at the `nth` time of `step`."""
-    is_time = _nth(nth, KINDS[kind])
-    append, send = KafkaEventLog.append, Owner._send_outputs
+def named_after(step: str) -> IsTime:
+    """Every frame that grants a job named after `step`, once for each execution."""
+    return lambda events: any(
+        falls_at(step, event.executions) for event in events if isinstance(event, GRANTS)
+    )
+
+
+def arm(step: str, is_time: IsTime, fall: Callable[[], None]) -> None:
+    """Make this process `fall` at `step` of the frames for which it `is_time`."""
+    append, send, follow = KafkaEventLog.append, Owner._send_outputs, Cycle.follow
 
     async def dying_append(self: KafkaEventLog, partition: int, value: bytes) -> Any:
         now = is_time(decode_frame(value).events)
@@ -48,6 +65,11 @@ def arm(step: str, nth: int, kind: str, fall: Callable[[], None]) -> None:
         if now and step == "after-append":
             fall()
         return ack
+
+    def dying_follow(self: Cycle, draft: Draft) -> None:
+        follow(self, draft)
+        if is_time(draft.events):
+            fall()
 
     async def dying_send(self: Owner, events: Iterable[Any], frame: int, start_at: int) -> None:
         placed = list(events)
@@ -61,12 +83,24 @@ def arm(step: str, nth: int, kind: str, fall: Callable[[], None]) -> None:
 
     if step in ("before-append", "after-append"):
         KafkaEventLog.append = dying_append  # type: ignore[method-assign]
+    elif step == "after-fold":
+        Cycle.follow = dying_follow  # type: ignore[method-assign]
     elif step in STEPS:
         Owner._send_outputs = dying_send  # type: ignore[method-assign]
     else:
         raise SystemExit(f"no step {step}")
 
 
+def arm_by_names() -> None:
+    """Make this process die wherever a job says."""
+    for step in STEPS:
+        arm(step, named_after(step), die)
+
+
 if __name__ == "__main__":
-    arm(sys.argv[1], int(sys.argv[2]), sys.argv[3], freeze if "freeze" in sys.argv else die)
+    if sys.argv[1] == "named":
+        arm_by_names()
+    else:
+        fall = freeze if "freeze" in sys.argv else die
+        arm(sys.argv[1], nth_of(int(sys.argv[2]), sys.argv[3]), fall)
     sys.exit(main())

@@ -43,6 +43,7 @@ class Ledger:
 
     def __init__(self, log: JobLog) -> None:
         self.complaints: list[str] = []
+        self.double_grants = 0
         self.grants: dict[tuple[Name, int], Grant] = {}
         self.succeeded: dict[Name, int] = {}
         self.causes: dict[Name, list[str]] = defaultdict(list)
@@ -164,6 +165,7 @@ class Ledger:
         for token, (tenant, execution, attempt, session) in enumerate(rows, fact.token):
             name = (event.tenants[tenant], execution)
             one = self._executions[name]
+            self.double_grants += one.status == "running"
             if one.status != "queued":
                 self._complain(fact, name, f"granted, though {one.status or 'unknown'}")
             if attempt != one.attempt:

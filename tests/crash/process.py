@@ -67,6 +67,10 @@ class Process:
         self._signal(signal.SIGKILL)
         self.wait()
 
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self._signal(signal.SIGSTOP)
+
     @property
     def is_frozen(self) -> bool:
         """Whether it is stopped, by SIGSTOP."""

@@ -102,6 +102,7 @@ class Stack:
     def __init__(self, bootstrap_servers: str, folder: Path, partitions: int = PARTITIONS) -> None:
         self.folder = folder
         self.partitions = partitions
+        self.witness_dir = folder / "witness"
         self.prefix = f"x{uuid.uuid4().hex[:8]}."
         self.kafka = KafkaSettings(bootstrap_servers=bootstrap_servers, topic_prefix=self.prefix)
         self.processes: list[Process] = []
@@ -142,6 +143,7 @@ class Stack:
             "session_timeout_s": str(SESSION_TIMEOUT_S),
         } | settings
         environment = {f"MINUTEBOOK_STREAMS_{key.upper()}": value for key, value in own.items()}
+        environment[FOLDER] = str(self.witness_dir)
         return self._start(name, arguments, environment, port, is_kept)
 
     def worker(
@@ -159,7 +161,7 @@ class Stack:
             "MINUTEBOOK_WORKER_CONCURRENCY": str(concurrency),
             "MINUTEBOOK_WORKER_LEASE_MS": str(LEASE_MS),
             "MINUTEBOOK_WORKER_PULSE_MS": str(PULSE_MS),
-            FOLDER: str(self.folder / "witness"),
+            FOLDER: str(self.witness_dir),
         }
         return self._start(name, (*arguments, "worker", "run", app), environment, None, is_kept)
 
@@ -305,7 +307,7 @@ class Stack:
         return sorted(self._sightings(), key=lambda one: one.at)
 
     def _sightings(self) -> Iterator[Sighting]:
-        for file in (self.folder / "witness").glob("*.jsonl"):
+        for file in self.witness_dir.glob("*.jsonl"):
             for line in file.read_text().splitlines(keepends=True):
                 if line.endswith("\n"):
                     yield Sighting(**json.loads(line))

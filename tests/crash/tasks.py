@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -44,14 +45,26 @@ def _witness(moment: str, ctx: Context) -> None:
     os.fsync(_file())
 
 
-def _is_first(ctx: Context) -> bool:
-    """Whether this is the first run of an execution, in any process."""
-    mark = Path(os.environ[FOLDER]) / f"{ctx.execution_id}.mark"
+def mark_of(folder: Path, execution: str) -> Path:
+    """The file that says that a process fell over an execution, and when: ms since the epoch."""
+    return folder / f"{execution}.mark"
+
+
+def is_first(execution: str) -> bool:
+    """Whether no process has asked this of an execution before."""
+    mark = mark_of(Path(os.environ[FOLDER]), execution)
+    mark.parent.mkdir(parents=True, exist_ok=True)
     try:
-        mark.touch(exist_ok=False)
+        with mark.open("x") as file:
+            file.write(str(time.time() * 1000))
     except FileExistsError:
         return False
     return True
+
+
+def falls_at(step: str, executions: Iterable[str]) -> bool:
+    """Whether one of `executions` is of a job named `<step>-<anything>`, and the first process comes to that step with it."""
+    return any(is_first(execution) for execution in executions if execution.startswith(f"{step}-"))
 
 
 def die() -> None:
@@ -109,7 +122,7 @@ async def refused(payload: Any, ctx: Context) -> Fail:
 async def die_inside(payload: Any, ctx: Context) -> None:
     """Takes its worker with it in the middle of the first run."""
     _witness("start", ctx)
-    if _is_first(ctx):
+    if is_first(ctx.execution_id):
         die()
     _witness("end", ctx)
 
@@ -118,15 +131,26 @@ async def die_inside(payload: Any, ctx: Context) -> None:
 async def hang(payload: Any, ctx: Context) -> None:
     """Hangs in the first run."""
     _witness("start", ctx)
-    if _is_first(ctx):
+    if is_first(ctx.execution_id):
         await asyncio.sleep(600)
+    _witness("end", ctx)
+
+
+@app.task("crash.linger")
+async def linger(payload: Any, ctx: Context) -> None:
+    """Takes as many seconds as its payload says in the first run, and no time later."""
+    _witness("start", ctx)
+    if is_first(ctx.execution_id):
+        await asyncio.sleep(payload)
     _witness("end", ctx)
 
 
 @app.task("crash.die-unreported")
 async def die_unreported(payload: Any, ctx: Context) -> None:
-    """Takes its worker with it when the work of the first run is done and nobody knows."""
+    """Takes its worker with it when the work of the first run is done and nobody knows: as many seconds later as its
+    payload says."""
     _witness("start", ctx)
     _witness("end", ctx)
-    if _is_first(ctx):
+    await asyncio.sleep(payload or 0)
+    if is_first(ctx.execution_id):
         die()

@@ -211,3 +211,10 @@ def test_planted_breach_is_found(plant: Callable[[History], None]) -> None:
     plant(history)
 
     assert history.complaints() != []
+
+
+def test_double_grants_are_counted() -> None:
+    history = History()
+    assert Ledger(history.log()).double_grants == 0
+    granted_twice(history)
+    assert Ledger(history.log()).double_grants == 1

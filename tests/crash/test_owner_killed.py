@@ -6,37 +6,61 @@ import shutil
 import signal
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 import pytest
 
+from minutebook import ids
 from minutebook.wire import codec, topics
+from tests import figures
 from tests.crash.checker import verdict
 from tests.crash.dying_owner import STEPS
 from tests.crash.process import eventually
-from tests.crash.stack import PARTITIONS, Stack, home_of, job, jobs_over, key_of
+from tests.crash.rounds import note
+from tests.crash.stack import PARTITIONS, SESSION_TIMEOUT_S, Stack, home_of, job, jobs_over, key_of, now_ms
 from tests.crash.state import differing_states
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+RESUMED_BOUND_S: Final = SESSION_TIMEOUT_S + 10
+"""After the death of an owner, from an instant to its start: the group notices, and the next one reads the log."""
 
 
 def dying(step: str, nth: int = 5, kind: str = "grants") -> tuple[str, ...]:
     return ("-m", "tests.crash.dying_owner", step, str(nth), kind)
 
 
+@pytest.mark.rounds
+@pytest.mark.timeout(120 + 45 * figures.ROUNDS)
 @pytest.mark.parametrize("step", STEPS)
 def test_owner_killed_at_a_step_loses_nothing(stack: Stack, step: str) -> None:
-    owner, worker = stack.owner("o1", dying(step)), stack.worker("w1")
-    stack.await_ready(owner, worker)
-    stack.submit(jobs_over(60, 3) + jobs_over(10, 1, "crash.flaky"))
-    stack.until("it dies", lambda _: not owner.is_running)
-    assert owner.wait() == -signal.SIGKILL
+    """Round after round: it dies over a job named after the step, while others come due."""
+    owner, worker = stack.owner("o1", ("-m", "tests.crash.dying_owner", "named")), stack.worker("w1")
+    late_s: list[float] = []
+    for number in range(figures.ROUNDS):
+        stack.await_ready(owner, worker)
+        commands = [job(job_id=f"{step}-{number}", run_at=now_ms() + 300), *jobs_over(20, 2)]
+        stack.submit([*commands, *jobs_over(4, 1, "crash.flaky")])
+        stack.until("it dies", lambda _: not owner.is_running)
+        assert owner.wait() == -signal.SIGKILL
+        owner.start()
+        stack.await_done()
+        late_s.append(latest_start_s(stack, {command.job_id for command in commands}))
 
-    owner.arguments = ("-m", "streams")
-    owner.start()
-    stack.await_done()
+    note(stack, f"owner killed {step}", late_s, RESUMED_BOUND_S)
     assert verdict(stack) == []
+    assert max(late_s) <= RESUMED_BOUND_S
     owner.end()
     assert differing_states(stack, "o1") == []
+
+
+def latest_start_s(stack: Stack, jobs: set[str]) -> float:
+    """The longest time from an instant to the first start, over what `jobs` ran."""
+    first: dict[str, float] = {}
+    for one in stack.witness():
+        if one.moment == "start" and ids.job_of(one.execution) in jobs:
+            first.setdefault(one.execution, one.at - one.due_at)
+    return max(first.values()) / 1000
 
 
 def test_owner_without_its_state_rebuilds_it(stack: Stack) -> None:

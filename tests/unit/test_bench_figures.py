@@ -12,6 +12,7 @@ from bench.figures import Tally, median, quantile
 from bench.producer import TENANT, in_batches, last_jobs, one_by_one, submissions
 from bench.profile import Sample as Stack
 from bench.profile import shares
+from bench.reports import Rate, Said, rate
 from bench.sampled import NATIVE
 from bench.witness import Start, Witness, WitnessFiles
 from bench.workloads import spread
@@ -66,6 +67,36 @@ def test_a_start_before_its_due_instant_is_early() -> None:
     tally = Tally([T, T])
     tally.add([Start(0, at(-0.001)), Start(1, at(0))])
     assert tally.figures().early == 1
+
+
+def test_some_of_the_runs_are_looked_at_alone() -> None:
+    tally = Tally([T, T, T, T + 1_000, T + 1_000])
+    tally.add([Start(0, at(5)), Start(1, at(9_000)), Start(3, at(1_300)), Start(4, at(1_020))])
+    assert tally.late_s(range(3, 5)) == [0.02, 0.3]
+    assert tally.late_s(range(2, 3)) == []
+    assert tally.started_after(at(1_300), range(3)) == 2
+
+
+def said(ms: int, size: int = 100, held: int = 0, is_report: bool = True) -> Said:
+    return Said(T + ms, is_report, size, held)
+
+
+def test_reports_of_a_stretch_of_time_are_counted_and_ticks_apart() -> None:
+    stretch = [said(0), said(500, 300, 7), said(999), said(1_999, is_report=False)]
+    found = rate([said(-1), *stretch, said(2_000)], T, T + 2_000)
+    assert found == Rate(reports_per_s=1.5, ticks_per_s=0.5, bytes_per_s=300.0, held_max=7)
+
+
+def test_nothing_was_reported() -> None:
+    assert rate([], T, T + 1_000) == Rate(0.0, 0.0, 0.0, 0)
+
+
+def test_jobs_of_another_tenant_and_task_are_numbered_from_where_it_is_said() -> None:
+    found = list(submissions("guest", [T, T], task="bench.short", tenant="guest-01", first=7))
+    assert [(one.tenant, one.job_id, one.task, one.payload) for one in found] == [
+        ("guest-01", "guest-7", "bench.short", b"7"),
+        ("guest-01", "guest-8", "bench.short", b"8"),
+    ]
 
 
 def test_nothing_started() -> None:
