@@ -16,7 +16,7 @@ from api.sender import Keyed
 from api.services import Services
 from minutebook.client.models import Command as CommandBody
 from minutebook.client.models import FieldError
-from minutebook.domain.commands import Command, JobCommand, QueueCommand
+from minutebook.domain.commands import Command, JobCommand, NamedCommand
 from minutebook.domain.view_rows import CommandRow
 from minutebook.ids import job_key
 
@@ -68,8 +68,8 @@ def preference_of(request: Request) -> Preference:
 
 
 def subject_of(command: Command) -> tuple[str, str]:
-    """(tenant, job id or queue) under which a command's answer is kept."""
-    return ("", command.name) if isinstance(command, QueueCommand) else (command.tenant, command.job_id)
+    """(tenant, job id or other name) under which a command's answer is kept."""
+    return ("", command.name) if isinstance(command, NamedCommand) else (command.tenant, command.job_id)
 
 
 async def decide(services: Services, partition: int, keyed: Keyed, wait_s: float) -> Decision:

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from api.auth import Allowed
 from minutebook import __version__
+from minutebook.client.fleet import DeclaredTaskPage, WholeTask
 from minutebook.client.models import (
     BatchRequest,
     BatchResult,
@@ -35,6 +36,7 @@ _MODELS: Final = (
     BatchResult,
     Command,
     DeadLetterPage,
+    DeclaredTaskPage,
     ExecutionPage,
     Job,
     JobRequest,
@@ -46,6 +48,7 @@ _MODELS: Final = (
     RedriveRequest,
     RunNow,
     WholeExecution,
+    WholeTask,
 )
 _PATH_NAME: Final = re.compile(r"{(\w+)}")
 

@@ -55,6 +55,9 @@ TABLE: Final[dict[str, Kind]] = {
         415, "Unsupported media type", "Send an uncompressed body with `Content-Type: application/json`."
     ),
     "invalid": Kind(422, "Invalid fields", "The fields named in `errors` are refused."),
+    "bad-payload": Kind(
+        422, "Bad payload", "The payload is not what its task takes; GET /v1/tasks/<task> shows the type."
+    ),
     "unknown-queue": Kind(
         422, "Unknown queue", "The queue is not declared for this tenant; declare it with POST /v1/queues."
     ),

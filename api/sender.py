@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from api.problems import Refused
-from minutebook.domain.commands import Command, DeclareQueue, RedriveExecution, SubmitJob
+from minutebook.domain.commands import Command, DeclareQueue, DeclareTask, RedriveExecution, SubmitJob
 from minutebook.log.kafka import started_producer
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
@@ -174,6 +174,8 @@ def size_of(command: Command) -> int:
             return _OVERHEAD_BYTES + len(command.payload) + _CHAR_BYTES_MAX * sum(map(len, names))
         case DeclareQueue():
             return _OVERHEAD_BYTES + sum(map(len, command.tenants)) + 2 * len(command.tenants)
+        case DeclareTask():
+            return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * len(command.payload_schema)
         case RedriveExecution():
             payload = command.payload or b""
             return _OVERHEAD_BYTES + len(payload) + _CHAR_BYTES_MAX * len(command.reason)

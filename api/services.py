@@ -13,6 +13,7 @@ from api.due_topics import DueTopics
 from api.problems import Refused
 from api.sender import CommandLog
 from api.settings import ApiSettings
+from api.task_types import TaskTypes
 from api.view import View
 from minutebook.clock import Clock
 
@@ -56,6 +57,9 @@ class Services:
     due_topics: DueTopics
     readiness: Readiness
     undecided: Undecided = field(default_factory=Undecided)
+
+    def __post_init__(self) -> None:
+        self.task_types = TaskTypes(self.view)
 
 
 def services_of(request: Request) -> Services:

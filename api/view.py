@@ -23,11 +23,12 @@ from minutebook.domain.view_rows import (
     JobRow,
     Progress,
     QueueRow,
+    TaskRow,
     command_row,
     dead_row,
     partition_prefix,
 )
-from minutebook.ids import job_key, job_of, queue_key
+from minutebook.ids import job_key, job_of, queue_key, task_key
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
 from minutebook.store.port import Rows
@@ -213,6 +214,15 @@ class View:
         }
         return sorted(({"default": QueueRow(0, False, [])} | found).items())
 
+    def task(self, name: str) -> TaskRow | None:
+        """What payload a task takes; None if no worker has declared it."""
+        return self.parts[_home_of_task(name, self.partitions)].task(name)
+
+    def tasks(self) -> list[tuple[str, TaskRow]]:
+        """All declared tasks, by name."""
+        self.commit_all()
+        return sorted((name, row) for part in self.parts for name, row in part.tasks())
+
     def is_paused(self, tenant: str, job_id: str) -> bool:
         """Whether the queue of a job is paused, as far as the job's partition knows."""
         partition = self.partition_of_job(tenant, job_id)
@@ -239,3 +249,8 @@ def _dead_of(
 def _home_of_queue(name: str, partitions: int) -> int:
     # Asked for each job that is created; the hash is pure Python.
     return partition_of(queue_key(name), partitions)
+
+
+@lru_cache(maxsize=1024)
+def _home_of_task(name: str, partitions: int) -> int:
+    return partition_of(task_key(name), partitions)

@@ -17,7 +17,15 @@ from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.commands import Command, QueueCommand
+from minutebook.domain.commands import (
+    AskWorker,
+    Command,
+    DeclareQueue,
+    DeclareTask,
+    NamedCommand,
+    PauseQueue,
+    ResumeQueue,
+)
 from minutebook.domain.decide import decide
 from minutebook.domain.records import ForwardedCommand, Inbox, Mail, QueueFact, Report, Tick
 from minutebook.errors import DecodeError
@@ -250,7 +258,7 @@ class Cycle:
             self._decide(command, record.stamp, draft)
             return
         tenant, job_id = (
-            ("", command.name) if isinstance(command, QueueCommand) else (command.tenant, command.job_id)
+            ("", command.name) if isinstance(command, NamedCommand) else (command.tenant, command.job_id)
         )
         draft.add(
             facts.CommandForwarded(
@@ -341,14 +349,20 @@ def _is_urgent(report: Report) -> bool:
 
 
 def _key(command: Command) -> str:
-    if isinstance(command, QueueCommand):
-        return ids.queue_key(command.name)
-    return ids.job_key(command.tenant, command.job_id)
+    match command:
+        case DeclareTask():
+            return ids.task_key(command.name)
+        case AskWorker():
+            return ids.worker_key(command.name)
+        case DeclareQueue() | PauseQueue() | ResumeQueue():
+            return ids.queue_key(command.name)
+        case _:
+            return ids.job_key(command.tenant, command.job_id)
 
 
 def _misaddressed(command: Command, key: bytes | None) -> str:
     """Why a single command cannot be taken as addressed; empty if it can."""
-    if not isinstance(command, QueueCommand) and not (
+    if not isinstance(command, NamedCommand) and not (
         ids.is_name(command.tenant) and ids.is_name(command.job_id)
     ):
         return "a command without a valid tenant and job id"

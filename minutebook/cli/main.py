@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from minutebook import __version__
-from minutebook.cli import dead_letter, execution, job, queue
+from minutebook.cli import dead_letter, execution, job, queue, task
 from minutebook.cli.exits import ExitCode, exit_code_of
 from minutebook.cli.output import note
 from minutebook.errors import MinutebookError
@@ -80,6 +80,7 @@ app.add_typer(job.app, name="job")
 app.add_typer(execution.app, name="execution")
 app.add_typer(queue.app, name="queue")
 app.add_typer(dead_letter.app, name="dead-letter")
+app.add_typer(task.app, name="task")
 
 
 @app.command()

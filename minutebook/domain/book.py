@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from minutebook.domain import keys
-from minutebook.domain.state import Answer, Cursor, Execution, Job, Queue, Session, Spec
+from minutebook.domain.state import Answer, Cursor, Execution, Job, Queue, Session, Spec, Task
 from minutebook.store.port import Rows
 
 T = TypeVar("T")
@@ -35,10 +35,12 @@ FAMILIES: Final = (
     "dead",
     "commands",
     "ended",
+    "tasks",
+    "asked",
 )
-REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended")
+REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "asked")
 CACHED_MAX: Final = 20_000
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of these rows: a store of another version is dropped and folded again."""
 DEFAULT_QUEUE: Final = "default"
 
@@ -148,6 +150,8 @@ class Book:
         self.dead = Family(rows, "dead", Execution)
         self.commands = Family(rows, "commands", Answer)
         self.ended = Family(rows, "ended", bytes)
+        self.tasks = Family(rows, "tasks", Task)
+        self.asked = Family(rows, "asked", str)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
             "cursor": self.cursors,
             "jobs": self.jobs,
@@ -164,6 +168,8 @@ class Book:
             "dead": self.dead,
             "commands": self.commands,
             "ended": self.ended,
+            "tasks": self.tasks,
+            "asked": self.asked,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
         self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)

@@ -13,11 +13,13 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.commands import (
     REASON_CHARS_MAX,
+    AskWorker,
     CancelExecution,
     CancelJob,
     Command,
+    DeclareTask,
     JobCommand,
-    QueueCommand,
+    NamedCommand,
     RedriveExecution,
     RunJobNow,
     SubmitJob,
@@ -28,6 +30,8 @@ from minutebook.domain.redrive import redrive
 from minutebook.domain.refusal import Refusal, rejected
 from minutebook.domain.state import Job
 from minutebook.domain.submit import submit
+from minutebook.domain.tasks import declare_task
+from minutebook.domain.workers import ask_worker
 
 COMMAND_AGE_MAX_MS: Final = 7 * keys.DAY_MS
 COMMAND_AHEAD_MAX_MS: Final = keys.DAY_MS
@@ -39,18 +43,30 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
 
     Empty for a command whose answer is on record already.
     """
-    name = command.name if isinstance(command, QueueCommand) else command.job_id
-    row = keys.job_row("" if isinstance(command, QueueCommand) else command.tenant, name)
+    tenant, name = (
+        ("", command.name) if isinstance(command, NamedCommand) else (command.tenant, command.job_id)
+    )
+    row = keys.job_row(tenant, name)
     try:
         _check_names(command)
         if _is_repeat(book, row, command):
             return []
         _check_age(command, stamp)
-        if isinstance(command, QueueCommand):
-            return decide_queue(book, command, stamp)
+        if isinstance(command, NamedCommand):
+            return _decide_named(book, command, stamp)
         return [_decide_job(book, row, command, stamp)]
     except Refusal as refusal:
         return [rejected(command, refusal)]
+
+
+def _decide_named(book: Book, command: NamedCommand, stamp: int) -> list[Event]:
+    match command:
+        case DeclareTask():
+            return [declare_task(book, command, stamp)]
+        case AskWorker():
+            return [ask_worker(book, command, stamp)]
+        case _:
+            return decide_queue(book, command, stamp)
 
 
 def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> Event:
@@ -73,9 +89,9 @@ def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> Even
 
 
 def _check_names(command: Command) -> None:
-    if isinstance(command, QueueCommand):
+    if isinstance(command, NamedCommand):
         if not ids.is_name(command.name) or not ids.is_command_id(command.command_id):
-            detail = "queue names have 1-128, command ids 1-64 ASCII letters, digits, . _ -"
+            detail = "names have 1-128, command ids 1-64 ASCII letters, digits, . _ -"
             raise Refusal("invalid", "name", detail)
         return
     if not ids.is_name(command.tenant):

@@ -2,7 +2,7 @@
 
 What is decided together for many executions is one event with columns of equal length; `tenants`, `queues`, `tasks`
 and `sessions` are dictionaries of an event, and `tenant`, `queue`, `task`, `session` columns index into them.
-Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v2.avsc` is the wire form.
+Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v3.avsc` is the wire form.
 """
 
 from __future__ import annotations
@@ -426,6 +426,28 @@ class ExecutionRedriven(msgspec.Struct, frozen=True, gc=False):
     payload_sha256: bytes
 
 
+class TaskDeclared(msgspec.Struct, frozen=True, gc=False):
+    """At the task's home: what payload it takes from now on."""
+
+    name: str
+    version: int
+    payload_schema: str  # JSON Schema as JSON text; empty = any payload
+    command_id: str
+    actor: str
+    accepted_at: int
+
+
+class WorkerAsked(msgspec.Struct, frozen=True, gc=False):
+    """At the worker's home: what it is asked to do."""
+
+    worker: str  # its id
+    what: str  # quiet, resume or stop
+    command_id: str
+    actor: str
+    reason: str
+    accepted_at: int
+
+
 Event = (
     ExecutionsDueGranted
     | AttemptsSucceeded
@@ -461,4 +483,6 @@ Event = (
     | ExecutionExpired
     | ExecutionCancelled
     | ExecutionRedriven
+    | TaskDeclared
+    | WorkerAsked
 )

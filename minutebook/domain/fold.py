@@ -57,4 +57,6 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.ExecutionExpired: end_folds.expired,
     facts.ExecutionCancelled: job_folds.execution_cancelled,
     facts.ExecutionRedriven: job_folds.redriven,
+    facts.TaskDeclared: record_folds.task_declared,
+    facts.WorkerAsked: record_folds.worker_asked,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minutebook.domain import events as facts
-from minutebook.domain.commands import JobCommand, QueueCommand
+from minutebook.domain.commands import Command, NamedCommand
 
 
 class Refusal(Exception):
@@ -16,9 +16,9 @@ class Refusal(Exception):
         self.detail = detail
 
 
-def rejected(command: JobCommand | QueueCommand, refusal: Refusal) -> facts.CommandRejected:
-    """The refusal on record; of a queue's command the name stands for the job id."""
-    if isinstance(command, QueueCommand):
+def rejected(command: Command, refusal: Refusal) -> facts.CommandRejected:
+    """The refusal on record; of a command without a tenant the name stands for the job id."""
+    if isinstance(command, NamedCommand):
         tenant, job_id, command_id = "", command.name[:128], command.command_id[:64]
     else:
         tenant, job_id, command_id = command.tenant, command.job_id, command.command_id

@@ -89,6 +89,13 @@ class Queue(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_paused: bool = False
 
 
+class Task(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A declared task, at its home. Its payload's schema itself is in the log and in the views."""
+
+    version: int
+    schema_sha256: bytes
+
+
 class Session(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A session that was granted something."""
 

@@ -32,6 +32,7 @@ from minutebook.domain.view_rows import (
     JobRow,
     Progress,
     QueueRow,
+    TaskRow,
 )
 from minutebook.errors import BrokenFrameError
 from minutebook.ids import job_of
@@ -45,7 +46,7 @@ HOT_MAX: Final = 32_768
 _encode = msgspec.msgpack.Encoder().encode
 _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
     kind: msgspec.msgpack.Decoder(kind).decode
-    for kind in (JobRow, Progress, ExecutionRow, CommandRow, QueueRow, CursorRow, DeadRow, str, int)
+    for kind in (JobRow, Progress, ExecutionRow, CommandRow, QueueRow, CursorRow, DeadRow, TaskRow, str, int)
 }
 
 
@@ -151,6 +152,16 @@ class PartitionView:
         end = keys.partition_prefix(self.partition + 1)
         for key, value in self._rows.scan("queues", self.prefix, end):
             yield key[len(self.prefix) :].decode(), _DECODERS[QueueRow](value)
+
+    def task(self, name: str) -> TaskRow | None:
+        """What a task takes, where this partition is its home."""
+        return self.read("tasks", self.prefix + name.encode(), TaskRow)
+
+    def tasks(self) -> Iterator[tuple[str, TaskRow]]:
+        """(name, row) of the declared tasks whose home this is, by name. Reads committed rows only."""
+        end = keys.partition_prefix(self.partition + 1)
+        for key, value in self._rows.scan("tasks", self.prefix, end):
+            yield key[len(self.prefix) :].decode(), _DECODERS[TaskRow](value)
 
     def execution(self, tenant: str, execution: str) -> ExecutionRow | None:
         """One execution with its attempts; None if it is not there, or not due yet."""

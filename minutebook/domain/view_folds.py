@@ -21,6 +21,7 @@ from minutebook.domain.view_rows import (
     Progress,
     QueueRow,
     Skip,
+    TaskRow,
 )
 
 if TYPE_CHECKING:
@@ -304,6 +305,16 @@ def _queue_copied(view: PartitionView, event: facts.QueueCopied) -> None:
     view.dirty["queues"][key] = QueueRow(event.version, event.is_open, event.tenants, event.is_paused)
 
 
+def _task_declared(view: PartitionView, event: facts.TaskDeclared) -> None:
+    row = TaskRow(event.version, event.payload_schema, event.actor, event.accepted_at)
+    view.dirty["tasks"][view.prefix + event.name.encode()] = row
+    view.answer(event, "DeclareTask", job_id=event.name, tenant="", version=event.version)
+
+
+def _worker_asked(view: PartitionView, event: facts.WorkerAsked) -> None:
+    view.answer(event, "AskWorker", job_id=event.worker, tenant="")
+
+
 def _sessions(event: Any) -> tuple[list[str], list[int]]:
     """Sessions of an event and its column of them; where it has none, one without a name."""
     if isinstance(event, facts.ExecutionsDueGranted):
@@ -335,4 +346,6 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.ExecutionExpired: _expired,
     facts.ExecutionCancelled: _execution_cancelled,
     facts.ExecutionRedriven: _redriven,
+    facts.TaskDeclared: _task_declared,
+    facts.WorkerAsked: _worker_asked,
 }

@@ -26,8 +26,9 @@ FAMILIES: Final = (
     "queues",
     "sessions",
     "dead",
+    "tasks",
 )
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of these rows: a view of another version is dropped and folded again."""
 
 _PARTITION = struct.Struct(">H")
@@ -131,6 +132,15 @@ class QueueRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_open: bool
     tenants: list[str]
     is_paused: bool = False
+
+
+class TaskRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A declared task, at its home. `payload_schema` empty = any payload."""
+
+    version: int
+    payload_schema: str
+    actor: str
+    accepted_at: int
 
 
 class DeadRow(msgspec.Struct, array_like=True, frozen=True, gc=False):

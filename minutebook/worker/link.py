@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
 
 from minutebook.clock import Clock
+from minutebook.domain.commands import DeclareTask
 from minutebook.domain.records import Inbox, Report
 from minutebook.errors import DecodeError
 from minutebook.eventloop import new_event_loop
+from minutebook.ids import task_key
 from minutebook.wire import codec
 from minutebook.wire.topics import murmur2
 from minutebook.worker.channel import Channel
@@ -38,10 +40,13 @@ class Link:
     slot is taken and everything is acknowledged.
     """
 
-    def __init__(self, channel: Channel, profile: Profile, clock: Clock) -> None:
+    def __init__(
+        self, channel: Channel, profile: Profile, clock: Clock, declared: Sequence[DeclareTask] = ()
+    ) -> None:
         self._channel = channel
         self._profile = profile
         self._clock = clock
+        self._declared = declared
         self._user_loop = asyncio.get_running_loop()
         self._watch = Watch(self._user_loop, threading.current_thread())
         self._thread = threading.Thread(target=self._run, name="minutebook-link", daemon=True)
@@ -113,6 +118,7 @@ class Link:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._read(exchange))
                 group.create_task(self._look())
+                group.create_task(self._declare())
                 group.create_task(self._speak(exchange, group))
         finally:
             await self._close()
@@ -132,6 +138,16 @@ class Link:
             if records:
                 self._order(exchange.take(records, self._clock.monotonic()))
                 self._woken.set()
+
+    async def _declare(self) -> None:
+        """Tell what payloads the tasks take. Beside everything else: no run waits for it."""
+        for command in self._declared:
+            if not await self._channel.command(task_key(command.name), codec.encode(command)):
+                log.warning(
+                    "tasks are not declared: payloads are checked here alone",
+                    remedy="allow this worker to write job-commands",
+                )
+                return
 
     async def _look(self) -> None:
         while True:

@@ -29,6 +29,8 @@ READS = [
     ("GET", "/v1/queues"),
     ("GET", "/v1/queues/a"),
     ("GET", "/v1/commands/a"),
+    ("GET", "/v1/tasks"),
+    ("GET", "/v1/tasks/a"),
 ]
 WRITES = [
     ("POST", "/v1/jobs"),
