@@ -13,7 +13,7 @@ from starlette.routing import Match
 from api.guard import Guard, trace_id_of
 from api.openapi import scope_of
 from api.problems import Refused, response_of
-from api.routes import batch, commands, dead_letters, executions, health, jobs, queues, tasks
+from api.routes import batch, commands, dead_letters, executions, health, jobs, queues, tasks, workers
 from api.services import Services
 
 PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz"})
@@ -25,7 +25,7 @@ _CODES: Final = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 
 def create_app(services: Services) -> FastAPI:
     """The application over `services`. Raises TypeError for a route that declares no scope and is not public."""
     app = bare_app(services)
-    for module in (batch, jobs, executions, dead_letters, commands, queues, tasks, health):
+    for module in (batch, jobs, executions, dead_letters, commands, queues, tasks, workers, health):
         # As they are: routers that are included are matched anew for each request.
         app.router.routes.extend(module.router.routes)
     for route in app.routes:

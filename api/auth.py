@@ -23,6 +23,7 @@ class Scope(StrEnum):
     JOBS_WRITE = "jobs:write"
     JOBS_OPERATE = "jobs:operate"
     QUEUES_WRITE = "queues:write"
+    WORKERS_OPERATE = "workers:operate"
 
 
 _ROLES: Final[dict[str, frozenset[Scope]]] = {

@@ -32,6 +32,7 @@ _REASONS: Final = {
     "not_open": "execution-closed",
     "not_dead": "not-dead",
     "too_old": "too-old",
+    "worker_stops": "worker-stops",
 }
 """Owner's reason -> code of the problem; every other reason is `invalid`."""
 

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 
 from api.auth import Allowed
 from minutebook import __version__
-from minutebook.client.fleet import DeclaredTaskPage, WholeTask
+from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
 from minutebook.client.models import (
     BatchRequest,
     BatchResult,
@@ -49,6 +49,9 @@ _MODELS: Final = (
     RunNow,
     WholeExecution,
     WholeTask,
+    WholeWorker,
+    Worker,
+    WorkerPage,
 )
 _PATH_NAME: Final = re.compile(r"{(\w+)}")
 

@@ -49,6 +49,12 @@ TABLE: Final[dict[str, Kind]] = {
         409, "Not dead", "Only an execution that was given up, at most 8 days ago, can be redriven."
     ),
     "id-exists": Kind(409, "Id exists", "A job with this id and another body exists; choose another id."),
+    "worker-silent": Kind(
+        409, "Worker silent", "Nothing was heard of this worker for a minute; what it held runs elsewhere."
+    ),
+    "worker-stops": Kind(
+        409, "Worker stops", "The worker was asked to stop, which is final; start another one."
+    ),
     "too-large": Kind(413, "Too large", "The body is above its limit; send less."),
     "uri-too-long": Kind(414, "URI too long", "Paths and queries end at 8 KiB."),
     "unsupported-media": Kind(

@@ -10,11 +10,13 @@ from fastapi import Request
 
 from api.auth import Keyring
 from api.due_topics import DueTopics
+from api.held_runs import Frames
 from api.problems import Refused
 from api.sender import CommandLog
 from api.settings import ApiSettings
 from api.task_types import TaskTypes
 from api.view import View
+from api.workers_view import WorkersView
 from minutebook.clock import Clock
 
 _UNDECIDED_MAX: Final = 10_000
@@ -57,6 +59,9 @@ class Services:
     due_topics: DueTopics
     readiness: Readiness
     undecided: Undecided = field(default_factory=Undecided)
+    workers: WorkersView = field(default_factory=WorkersView)
+    frames: Frames | None = None
+    """None where there is nothing to read them from: what workers run is counted then, not named."""
 
     def __post_init__(self) -> None:
         self.task_types = TaskTypes(self.view)

@@ -27,7 +27,7 @@ class _Noun(NamedTuple):
 _LATER: Final = {
     "dev": _Noun("minutebook.cli.dev", "dev", "embedded"),
     "topics": _Noun("minutebook.cli.topics", "app", "embedded"),
-    "worker": _Noun("minutebook.cli.worker", "app", "worker"),
+    "worker": _Noun("minutebook.cli.workers", "app", "worker"),
 }
 
 

@@ -31,6 +31,8 @@ READS = [
     ("GET", "/v1/commands/a"),
     ("GET", "/v1/tasks"),
     ("GET", "/v1/tasks/a"),
+    ("GET", "/v1/workers"),
+    ("GET", "/v1/workers/a"),
 ]
 WRITES = [
     ("POST", "/v1/jobs"),
@@ -44,6 +46,9 @@ OPERATES = [
     ("POST", "/v1/queues"),
     ("POST", "/v1/queues/a/pause"),
     ("POST", "/v1/queues/a/resume"),
+    ("POST", "/v1/workers/a/quiet"),
+    ("POST", "/v1/workers/a/resume"),
+    ("POST", "/v1/workers/a/stop"),
 ]
 MAY = {
     "viewer": READS,

@@ -64,6 +64,7 @@ class BusyLog:
             self._grant,
             self._succeed,
             self._succeed,
+            self._succeed,
             self._fail,
             self._hand_back,
             self._lose,
