@@ -34,6 +34,7 @@ from minutebook.log.port import RawRecord, Unreadable
 from minutebook.wire import codec, topics
 from minutebook.wire.codec import CommandBatch
 from minutebook.wire.frames import Slice
+from streams.asking import Asking
 from streams.claims import Claims
 from streams.due_rows import DueRows
 from streams.feed import Feed
@@ -94,6 +95,7 @@ class Cycle:
         self.claims = Claims(book, sessions, partition, self.granting.start_sessions)
         self.telling = Telling(book, sessions, self.granting, partition)
         self.reports = Reports(book, sessions, partition, owner_id)
+        self.asking = Asking(book, sessions, partition)
         self.can_grant = False
 
     def decide(self, offset: int, now: int) -> tuple[Draft, Taken]:
@@ -129,6 +131,7 @@ class Cycle:
         self.sessions.plan_over()
         self.reports.forget()
         self.claims.forget()
+        self.asking.forget()
         self.rejected.clear()
 
     def _forget(self, draft: Draft) -> None:
@@ -230,6 +233,8 @@ class Cycle:
     def _decoded(self, topic: str, record: RawRecord, decoded: codec.Record, draft: Draft) -> None:
         if topic == topics.REPORTS and isinstance(decoded, Report):
             is_taken = self.reports.take(record.offset, decoded, record.stamp, draft)
+            if is_taken:
+                self.asking.hear(decoded)
             if is_taken and decoded.claims:
                 self.claims.take(decoded, record.stamp, draft, can_grant=self.can_grant)
         elif topic == topics.REPORTS and isinstance(decoded, Tick):
@@ -322,12 +327,13 @@ class Cycle:
         self.granting.lanes.follow(self._book.queued.pending)
         self.open_queues.follow(draft.placed, self._book.queued.pending)
         self.sessions.follow(draft.placed)
+        self.asking.follow(draft.placed)
         self.sessions.plan_over()
 
     def replies(self, now: int) -> list[Inbox]:
         """Inbox records that answer reports of this cycle, or say what waits; they are not sent again after a crash."""
         told = self.telling.news(now) if self.can_grant else []
-        return [*self.reports.replies(), *self.claims.replies(), *told]
+        return [*self.reports.replies(), *self.claims.replies(), *self.asking.replies(), *told]
 
 
 def _decode(topic: str, value: bytes | None) -> codec.Record:

@@ -115,6 +115,11 @@ def queued_parts(key: bytes) -> tuple[Lane, str]:
     return lane, tail[8:].decode()
 
 
+def remembered_name(key: bytes) -> str:
+    """The name in the key of a row that is kept by day."""
+    return key[len(remembered_row(0, b"")) :].decode()
+
+
 def remembered_row(day: int, row: bytes) -> bytes:
     """Row that is forgotten as a whole day."""
     return _day(day) + row

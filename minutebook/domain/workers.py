@@ -25,7 +25,7 @@ def ask_worker(book: Book, command: AskWorker, stamp: int) -> Event:
     """Event of a wish; one that is no other than the last changes nothing. Raises Refusal."""
     if command.what not in WISHES:
         raise Refusal("invalid", "what", f"must be one of {', '.join(WISHES)}")
-    asked = book.remembered(book.asked, command.name.encode()) or RESUME
+    asked = book.remembered(book.asked, command.name.encode())
     if asked == command.what:
         return facts.CommandAnswered("", command.name, command.command_id, "exists")
     if asked == STOP:

@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 class Link:
     """Made on the user's loop. `failed` gets an exception if the thread breaks; `quiet` is set once the worker leaves, no
-    slot is taken and everything is acknowledged.
+    slot is taken and everything is acknowledged; `stop_asked` once somebody wants the worker to leave.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Link:
         """Where running tasks note how far they are."""
         self.failed: asyncio.Future[None] = self._user_loop.create_future()
         self.quiet = asyncio.Event()
+        self.stop_asked = asyncio.Event()
 
     # -- called on the user's loop
 
@@ -137,6 +138,8 @@ class Link:
             ]
             if records:
                 self._order(exchange.take(records, self._clock.monotonic()))
+                if exchange.is_stop_asked:
+                    self._user_loop.call_soon_threadsafe(self.stop_asked.set)
                 self._woken.set()
 
     async def _declare(self) -> None:

@@ -57,14 +57,17 @@ class Worker:
         (self._forced if self._asked.is_set() else self._asked).set()
 
     async def run(self) -> Drained:
-        """Work until `drain`. Cancelled, it hands everything back at once. Raises what breaks the link."""
+        """Work until `drain`, or until it is asked from outside to stop. Cancelled, it hands everything back at once.
+
+        Raises what breaks the link.
+        """
         link = Link(self._channel, self._profile(), self._clock, self._declared())
         runner = Runner(
             self._app.tasks, self._settings.concurrency, self._clock, link.finish, link.board.note
         )
         link.start(partial(_obey, runner))
         try:
-            await _first(None, self._asked.wait(), link.failed)
+            await _first(None, self._asked.wait(), link.stop_asked.wait(), link.failed)
             await self._leave(runner, link)
         except asyncio.CancelledError:
             self._forced.set()

@@ -97,7 +97,6 @@ def test_bad_name_of_a_task_is_refused(book: Book, name: str) -> None:
 
 
 def test_wish_is_remembered_and_the_same_wish_changes_nothing(book: Book) -> None:
-    assert take(book, ask("resume", "a0")) == [facts.CommandAnswered("", "w1", "a0", "exists")]
     assert take(book, ask("quiet", "a1")) == [facts.WorkerAsked("w1", "quiet", "a1", "me", "why", T0)]
     assert take(book, ask("quiet", "a2")) == [facts.CommandAnswered("", "w1", "a2", "exists")]
     assert isinstance(take(book, ask("resume", "a3"))[0], facts.WorkerAsked)
@@ -125,6 +124,8 @@ def test_wish_is_forgotten_with_its_day(book: Book) -> None:
     assert book.remembered(book.asked, b"w1") == "resume"
     fold(book, facts.DayForgotten(later // 86_400_000), 0, later)
     assert book.remembered(book.asked, b"w1") is None
+    again = AskWorker(name="w1", command_id="a3", issued_at=later, what="resume")
+    assert isinstance(take(book, again, later)[0], facts.WorkerAsked)
 
 
 @pytest.mark.parametrize(
