@@ -14,7 +14,7 @@ from typing import Final
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, Command, QueueCommand, RunJobNow, SubmitJob
+from minutebook.domain.commands import CancelJob, Command, NamedCommand, RunJobNow, SubmitJob
 from minutebook.domain.records import DeadLetter, Inbox, Report
 from minutebook.errors import DecodeError
 from minutebook.log.port import RawRecord
@@ -79,7 +79,9 @@ def unanswered(ledger: Ledger, log: JobLog, sent: Sequence[Sent]) -> list[str]:
         facts.ExecutionRequested,
     ):
         known |= {(event.job_id, event.command_id) for event in log.events(kind)}
-    known |= {(event.name, event.command_id) for event in log.events(facts.QueueDeclared)}
+    for named in (facts.QueueDeclared, facts.TaskDeclared):
+        known |= {(event.name, event.command_id) for event in log.events(named)}
+    known |= {(event.worker, event.command_id) for event in log.events(facts.WorkerAsked)}
     return [
         f"{_subject(one.command)}: {type(one.command).__name__} is not answered"
         for one in sent
@@ -88,7 +90,7 @@ def unanswered(ledger: Ledger, log: JobLog, sent: Sequence[Sent]) -> list[str]:
 
 
 def _subject(command: Command) -> str:
-    return command.name if isinstance(command, QueueCommand) else command.job_id
+    return command.name if isinstance(command, NamedCommand) else command.job_id
 
 
 def unfinished(

@@ -18,7 +18,15 @@ from confluent_kafka import KafkaException, Producer
 
 from minutebook import ids
 from minutebook.client.mint import mint_id
-from minutebook.domain.commands import Command, QueueCommand, SubmitJob
+from minutebook.domain.commands import (
+    AskWorker,
+    Command,
+    DeclareQueue,
+    DeclareTask,
+    PauseQueue,
+    ResumeQueue,
+    SubmitJob,
+)
 from minutebook.embedded.ports import free_ports
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
@@ -64,8 +72,13 @@ def now_ms() -> int:
 
 
 def key_of(command: Command) -> str:
-    if isinstance(command, QueueCommand):
-        return ids.queue_key(command.name)
+    match command:
+        case DeclareTask():
+            return ids.task_key(command.name)
+        case AskWorker():
+            return ids.worker_key(command.name)
+        case DeclareQueue() | PauseQueue() | ResumeQueue():
+            return ids.queue_key(command.name)
     return ids.job_key(command.tenant, command.job_id)
 
 
