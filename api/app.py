@@ -25,7 +25,9 @@ from api.routes import (
     operations,
     queues,
     schedules,
+    tasks,
     tenant_limit,
+    workers,
 )
 from api.services import Services
 
@@ -50,6 +52,8 @@ def create_app(services: Services) -> FastAPI:
         alerts,
         operations,
         schedules,
+        tasks,
+        workers,
         health,
     ):
         # As they are: routers that are included are matched anew for each request.

@@ -36,6 +36,7 @@ _REASONS: Final = {
     "operation_ended": "operation-ended",
     "too_many": "too-many-operations",
     "too_old": "too-old",
+    "worker_stops": "worker-stops",
 }
 """Owner's reason -> code of the problem; every other reason is `invalid`."""
 

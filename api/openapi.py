@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from api.auth import Allowed
 from minutebook import __version__
+from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
 from minutebook.client.models import (
     AlertPage,
     BatchRequest,
@@ -45,6 +46,7 @@ _MODELS: Final = (
     Command,
     DeadLetterPage,
     DryRun,
+    DeclaredTaskPage,
     ExecutionPage,
     Job,
     JobRequest,
@@ -65,6 +67,10 @@ _MODELS: Final = (
     RedriveRequest,
     RunNow,
     WholeExecution,
+    WholeTask,
+    WholeWorker,
+    Worker,
+    WorkerPage,
 )
 _PATH_NAME: Final = re.compile(r"{(\w+)}")
 

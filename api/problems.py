@@ -55,12 +55,21 @@ TABLE: Final[dict[str, Kind]] = {
         "100 operations are open; cancel one or wait, then send it with a new key.",
     ),
     "id-exists": Kind(409, "Id exists", "A job with this id and another body exists; choose another id."),
+    "worker-silent": Kind(
+        409, "Worker silent", "Nothing was heard of this worker for a minute; what it held runs elsewhere."
+    ),
+    "worker-stops": Kind(
+        409, "Worker stops", "The worker was asked to stop, which is final; start another one."
+    ),
     "too-large": Kind(413, "Too large", "The body is above its limit; send less."),
     "uri-too-long": Kind(414, "URI too long", "Paths and queries end at 8 KiB."),
     "unsupported-media": Kind(
         415, "Unsupported media type", "Send an uncompressed body with `Content-Type: application/json`."
     ),
     "invalid": Kind(422, "Invalid fields", "The fields named in `errors` are refused."),
+    "bad-payload": Kind(
+        422, "Bad payload", "The payload is not what its task takes; GET /v1/tasks/<task> shows the type."
+    ),
     "unknown-queue": Kind(
         422, "Unknown queue", "The queue is not declared for this tenant; declare it with POST /v1/queues."
     ),

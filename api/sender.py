@@ -20,6 +20,7 @@ from minutebook.domain.commands import (
     Command,
     DeclareLimit,
     DeclareQueue,
+    DeclareTask,
     RedriveExecution,
     StartOperation,
     SubmitJob,
@@ -188,6 +189,8 @@ def size_of(command: Command) -> int:
             return _OVERHEAD_BYTES + sum(map(len, command.tenants)) + 2 * len(command.tenants)
         case DeclareLimit():
             return _OVERHEAD_BYTES
+        case DeclareTask():
+            return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * len(command.payload_schema)
         case RedriveExecution():
             payload = command.payload or b""
             return _OVERHEAD_BYTES + len(payload) + _CHAR_BYTES_MAX * len(command.reason)

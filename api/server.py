@@ -19,6 +19,7 @@ from api.app import create_app
 from api.auth import Keyring
 from api.due_topics import KafkaDueTopics
 from api.follower import Follower
+from api.held_runs import KafkaFrames
 from api.inside import create_inside_app
 from api.metrics import registry_of
 from api.notifier.deliveries import Deliveries
@@ -30,6 +31,7 @@ from api.sender import KafkaCommandLog
 from api.services import Services
 from api.settings import ProcessSettings
 from api.view import View
+from api.workers_reader import WorkersReader
 from minutebook.clock import Clock, SystemClock
 from minutebook.domain.view_rows import FAMILIES
 from minutebook.store.rocks import RocksRows
@@ -68,6 +70,8 @@ async def serve(settings: ProcessSettings) -> None:
     notifier = make_notifier(settings, targets, clock)
     registry = registry_of(follower, view)
     registry.register(NotifierCollector(notifier))
+    frames = services.frames = KafkaFrames(settings.kafka)
+    seeing = WorkersReader(services.workers, settings.kafka, settings.topics.partitions, clock)
     public = QuietServer(server_config(create_app(services), settings.api.host, settings.api.port))
     inside_app = create_inside_app(services, registry)
     inside = QuietServer(server_config(inside_app, _LOOPBACK, settings.api.health_port))
@@ -80,14 +84,17 @@ async def serve(settings: ProcessSettings) -> None:
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(follower.run())
             notifying = tasks.create_task(notifier.run())
+            looking = tasks.create_task(seeing.run())
             asking = tasks.create_task(inside.serve())
             await public.serve()
             inside.should_exit = True
             await asking
             following.cancel()
             notifying.cancel()
+            looking.cancel()
     finally:
         await commands.stop()
+        await frames.stop()
         rows.close()
 
 

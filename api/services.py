@@ -10,11 +10,14 @@ from fastapi import Request
 
 from api.auth import Keyring
 from api.due_topics import DueTopics
+from api.held_runs import Frames
 from api.notifier.targets import Targets
 from api.problems import Refused
 from api.sender import CommandLog
 from api.settings import ApiSettings
+from api.task_types import TaskTypes
 from api.view import View
+from api.workers_view import WorkersView
 from minutebook.clock import Clock
 
 _UNDECIDED_MAX: Final = 10_000
@@ -58,6 +61,12 @@ class Services:
     readiness: Readiness
     targets: Targets
     undecided: Undecided = field(default_factory=Undecided)
+    workers: WorkersView = field(default_factory=WorkersView)
+    frames: Frames | None = None
+    """None where there is nothing to read them from: what workers run is counted then, not named."""
+
+    def __post_init__(self) -> None:
+        self.task_types = TaskTypes(self.view)
 
 
 def services_of(request: Request) -> Services:

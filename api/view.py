@@ -27,11 +27,12 @@ from minutebook.domain.view_rows import (
     PermitsUsedRow,
     Progress,
     QueueRow,
+    TaskRow,
     command_row,
     dead_row,
     partition_prefix,
 )
-from minutebook.ids import job_key, job_of, limit_key, operation_key, queue_key
+from minutebook.ids import job_key, job_of, limit_key, operation_key, queue_key, task_key
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
 from minutebook.store.port import Rows
@@ -255,6 +256,15 @@ class View:
         found = (_limits_at_home(part, tenant, start, self.partition_of_limit) for part in self.parts)
         return heapq.merge(*found, key=itemgetter(0))
 
+    def task(self, name: str) -> TaskRow | None:
+        """What payload a task takes; None if no worker has declared it."""
+        return self.parts[_home_of_task(name, self.partitions)].task(name)
+
+    def tasks(self) -> list[tuple[str, TaskRow]]:
+        """All declared tasks, by name."""
+        self.commit_all()
+        return sorted((name, row) for part in self.parts for name, row in part.tasks())
+
     def waiting_for(self, tenant: str, job_id: str, now: int) -> Literal["worker", "permit", "paused_queue"]:
         """What is lacking where an execution of a job is queued, as far as the job's partition knows. `now`: ms."""
         partition = self.partition_of_job(tenant, job_id)
@@ -294,3 +304,8 @@ def _limits_at_home(
 def _home_of_queue(name: str, partitions: int) -> int:
     # Asked for each job that is created; the hash is pure Python.
     return partition_of(queue_key(name), partitions)
+
+
+@lru_cache(maxsize=1024)
+def _home_of_task(name: str, partitions: int) -> int:
+    return partition_of(task_key(name), partitions)

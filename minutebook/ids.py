@@ -108,6 +108,16 @@ def operation_subject(operation: str) -> str:
     return f"operation:{operation}"
 
 
+def task_key(name: str) -> str:
+    """Key of a task's declarations on `job-commands`. Tasks are global, like queues."""
+    return f"task::{name}"
+
+
+def worker_key(worker_id: str) -> str:
+    """Key of what a worker is asked to do, on `job-commands`; it fixes the partition that asks it, its home."""
+    return f"worker::{worker_id}"
+
+
 def worker_of(session: str) -> str:
     """Worker id inside a session id `<worker id>.<n>`."""
     return session.rpartition(".")[0]

@@ -41,6 +41,7 @@ from minutebook.log.port import RawRecord, Unreadable
 from minutebook.wire import codec, topics
 from minutebook.wire.codec import CommandBatch
 from minutebook.wire.frames import Slice
+from streams.asking import Asking
 from streams.claims import Claims
 from streams.due_rows import DueRows
 from streams.feed import Feed
@@ -109,6 +110,7 @@ class Cycle:
         self.reports = Reports(book, sessions, partition, owner_id)
         self._unknown_tasks = UnknownTasks(book, lanes, self.open_queues.names, sessions)
         self.operating = Operating(book)
+        self.asking = Asking(book, sessions, partition)
         self.can_grant = False
 
     def decide(self, offset: int, now: int) -> tuple[Draft, Taken]:
@@ -150,6 +152,7 @@ class Cycle:
         self.reports.forget()
         self.claims.forget()
         self.permits.look_again()
+        self.asking.forget()
         self.rejected.clear()
 
     def _forget(self, draft: Draft) -> None:
@@ -275,6 +278,8 @@ class Cycle:
     def _decoded(self, topic: str, record: RawRecord, decoded: codec.Record, draft: Draft) -> None:
         if topic == topics.REPORTS and isinstance(decoded, Report):
             is_taken = self.reports.take(record.offset, decoded, record.stamp, draft)
+            if is_taken:
+                self.asking.hear(decoded)
             if is_taken and decoded.claims:
                 self.claims.take(decoded, record.stamp, draft, can_grant=self.can_grant)
         elif topic == topics.REPORTS and isinstance(decoded, Tick):
@@ -373,12 +378,13 @@ class Cycle:
         self.open_queues.follow(draft.placed, self._book.queued.pending)
         self.operating.follow()
         self.sessions.follow(draft.placed)
+        self.asking.follow(draft.placed)
         self.sessions.plan_over()
 
     def replies(self, now: int) -> list[Inbox]:
         """Inbox records that answer reports of this cycle, or say what waits; they are not sent again after a crash."""
         told = self.telling.news(now) if self.can_grant else []
-        return [*self.reports.replies(), *self.claims.replies(), *told]
+        return [*self.reports.replies(), *self.claims.replies(), *self.asking.replies(), *told]
 
 
 def _decode(topic: str, value: bytes | None) -> codec.Record:

@@ -157,7 +157,7 @@ async def cancel_execution(request: Request, caller: Writing, execution_id: str)
         example={"payload": {"user_id": 2}, "reason": "the user was merged"},
         answers={200: WholeExecution, 202: Command},
         parameters=(IDEMPOTENCY_KEY, PREFER),
-        refusals=(*BODY, *WRITE, "not-found", "not-dead"),
+        refusals=(*BODY, *WRITE, "not-found", "bad-payload", "not-dead"),
     ),
 )
 async def redrive_execution(request: Request, caller: Operating, execution_id: str) -> Response:
@@ -165,6 +165,9 @@ async def redrive_execution(request: Request, caller: Operating, execution_id: s
     services = services_of(request)
     command_id = _command_id_of(request, caller, execution_id)
     wish = await read_wish(request, services.settings.body_timeout_s, takes_payload=True)
+    job = services.view.job(caller.tenant, job_of(execution_id))
+    if wish.payload is not None and job is not None:
+        services.task_types.check(job[0].task, wish.payload)
     command = RedriveExecution(
         tenant=caller.tenant,
         job_id=job_of(execution_id),

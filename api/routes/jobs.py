@@ -75,6 +75,19 @@ def submit_command(
     )
 
 
+def check_payload(services: Services, command: SubmitJob) -> bool:
+    """Whether there was a type to check its payload by. Raises Refused (bad-payload).
+
+    Of a job that is there the payload was taken before, whatever its task takes now: the owner answers that repeat.
+    """
+    try:
+        return services.task_types.check(command.task, command.payload)
+    except Refused:
+        if services.view.job(command.tenant, command.job_id) is None:
+            raise
+        return True
+
+
 @router.post(
     "/v1/jobs",
     operation_id="create_job",
@@ -89,7 +102,7 @@ def submit_command(
         },
         answers={201: Job, 202: Command},
         parameters=(IDEMPOTENCY_KEY, PREFER),
-        refusals=(*BODY, *WRITE, "id-exists", "unknown-queue", "key-reused"),
+        refusals=(*BODY, *WRITE, "id-exists", "bad-payload", "unknown-queue", "key-reused"),
     ),
 )
 async def create_job(request: Request, caller: Writing) -> Response:
@@ -102,6 +115,7 @@ async def create_job(request: Request, caller: Writing) -> Response:
     view = services.view
     submission = read_submission(body, services.clock.now(), *checks_of(services, caller))
     command = submit_command(services, caller, submission, key, traceparent_of(request))
+    check_payload(services, command)
     partition = view.partition_of_job(caller.tenant, command.job_id)
     keyed = Keyed(job_key(caller.tenant, command.job_id), command)
     decision = await decide(services, partition, keyed, preference_of(request).wait_s)

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from minutebook import __version__
-from minutebook.cli import alert, dead_letter, execution, job, limit, operation, queue, schedule
+from minutebook.cli import alert, dead_letter, execution, job, limit, operation, queue, schedule, task
 from minutebook.cli.exits import ExitCode, exit_code_of
 from minutebook.cli.output import note
 from minutebook.errors import MinutebookError
@@ -27,7 +27,7 @@ class _Noun(NamedTuple):
 _LATER: Final = {
     "dev": _Noun("minutebook.cli.dev", "dev", "embedded"),
     "topics": _Noun("minutebook.cli.topics", "app", "embedded"),
-    "worker": _Noun("minutebook.cli.worker", "app", "worker"),
+    "worker": _Noun("minutebook.cli.workers", "app", "worker"),
 }
 
 
@@ -84,6 +84,7 @@ app.add_typer(dead_letter.app, name="dead-letter")
 app.add_typer(alert.app, name="alert")
 app.add_typer(operation.app, name="operation")
 app.add_typer(schedule.app, name="schedule")
+app.add_typer(task.app, name="task")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`minutebook worker`: run the tasks of an app."""
+"""`minutebook worker run`: run the tasks of an app. Needs the extra `worker`."""
 
 from __future__ import annotations
 
@@ -23,15 +23,7 @@ from minutebook.worker.drain import signals_drain
 from minutebook.worker.duration import duration_ms
 from minutebook.worker.kafka import KafkaChannel
 
-app = typer.Typer(help="Workers: processes that run tasks.", no_args_is_help=True)
 
-
-@app.callback()
-def _group() -> None:
-    """Keeps `run` a subcommand although it is the only one."""
-
-
-@app.command()
 def run(
     target: Annotated[
         str, typer.Argument(metavar="MODULE:APP", envvar="MINUTEBOOK_APP", help="Where the app is.")

@@ -19,7 +19,9 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from minutebook.client.answers import decided as _decided
 from minutebook.client.answers import decoded as _decoded
-from minutebook.client.errors import ApiError, UnavailableError, error_of
+from minutebook.client.answers import refusal as _refusal
+from minutebook.client.errors import UnavailableError
+from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
 from minutebook.client.limits import Limits, SyncLimits
 from minutebook.client.mint import mint_id
 from minutebook.client.models import (
@@ -36,7 +38,6 @@ from minutebook.client.models import (
     ExecutionPage,
     Job,
     JobRequest,
-    Problem,
     Queue,
     QueuePage,
     QueueRequest,
@@ -67,7 +68,7 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(OperationCalls):
+class Client(OperationCalls, FleetCalls):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
@@ -284,24 +285,6 @@ def _wait_s(state: RetryCallState) -> float:
     return backoff if asked is None else asked
 
 
-def _refusal(answer: httpx.Response) -> ApiError:
-    try:
-        problem = msgspec.json.decode(answer.content, type=Problem)
-    except msgspec.DecodeError:
-        # Not our API's answer: a proxy in between, or another server at this address.
-        title = f"HTTP {answer.status_code}"
-        problem = Problem(
-            type="about:blank",
-            title=title,
-            status=answer.status_code,
-            detail="no problem details came with it",
-            code="foreign",
-            trace_id="",
-        )
-    after = answer.headers.get("retry-after", "")
-    return error_of(problem, float(after) if after.isdecimal() else None)
-
-
 def _job_path(job_id: str) -> str:
     return f"/v1/jobs/{quote(job_id, safe='')}"
 
@@ -310,8 +293,10 @@ def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient(SyncOperationCalls):
+class SyncClient(SyncOperationCalls, SyncFleetCalls):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
+
+    _client: Client
 
     def __init__(
         self, settings: ClientSettings | None = None, *, transport: httpx.AsyncBaseTransport | None = None

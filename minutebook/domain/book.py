@@ -29,6 +29,7 @@ from minutebook.domain.state import (
     Session,
     Spec,
     Stock,
+    Task,
 )
 from minutebook.store.port import Rows
 
@@ -57,8 +58,10 @@ FAMILIES: Final = (
     "alerts",
     "shares",
     "operations",
+    "tasks",
+    "asked",
 )
-REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "alerts")
+REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "alerts", "asked")
 CACHED_MAX: Final = 20_000
 FORMAT: Final = 3
 """Version of these rows: a store of another version is dropped and folded again."""
@@ -188,6 +191,8 @@ class Book:
         self.alerts = Family(rows, "alerts", Alerted)
         self.shares = Family(rows, "shares", Share)
         self.operations = Family(rows, "operations", HomeOperation)
+        self.tasks = Family(rows, "tasks", Task)
+        self.asked = Family(rows, "asked", str)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
             "cursor": self.cursors,
             "jobs": self.jobs,
@@ -211,6 +216,8 @@ class Book:
             "alerts": self.alerts,
             "shares": self.shares,
             "operations": self.operations,
+            "tasks": self.tasks,
+            "asked": self.asked,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
         self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)

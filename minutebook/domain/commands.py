@@ -191,8 +191,31 @@ class DeleteLimit(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     reason: str = ""
 
 
+class DeclareTask(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: what payload a task takes. Key task::<name>."""
+
+    name: str
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    payload_schema: str = ""  # JSON Schema as JSON text of at most 64 KiB; empty = any payload
+
+
+class AskWorker(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: a worker is to take no more grants, to take them again, or to leave. Key worker::<worker id>."""
+
+    name: str  # id of the worker
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    reason: str = ""
+    what: str  # quiet, resume or stop
+
+
 JobCommand = SubmitJob | CancelJob | RunJobNow | CancelExecution | RedriveExecution
 QueueCommand = DeclareQueue | PauseQueue | ResumeQueue | DrainQueue
 LimitCommand = DeclareLimit | PauseLimit | DeleteLimit
 OperationCommand = StartOperation | CancelOperation
-Command = JobCommand | QueueCommand | LimitCommand | OperationCommand
+NamedCommand = QueueCommand | DeclareTask | AskWorker
+"""About something that has a name and belongs to no tenant."""
+Command = JobCommand | NamedCommand | LimitCommand | OperationCommand

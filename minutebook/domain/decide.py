@@ -13,13 +13,15 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.commands import (
     REASON_CHARS_MAX,
+    AskWorker,
     CancelExecution,
     CancelJob,
     Command,
+    DeclareTask,
     JobCommand,
     LimitCommand,
+    NamedCommand,
     OperationCommand,
-    QueueCommand,
     RedriveExecution,
     RunJobNow,
     SubmitJob,
@@ -33,6 +35,8 @@ from minutebook.domain.refusal import Refusal, rejected
 from minutebook.domain.state import Job
 from minutebook.domain.subjects import subject_of
 from minutebook.domain.submit import submit
+from minutebook.domain.tasks import declare_task
+from minutebook.domain.workers import ask_worker
 
 COMMAND_AGE_MAX_MS: Final = 7 * keys.DAY_MS
 COMMAND_AHEAD_MAX_MS: Final = keys.DAY_MS
@@ -50,15 +54,25 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
         if _is_repeat(book, row, command):
             return []
         _check_age(command, stamp)
-        if isinstance(command, QueueCommand):
-            return decide_queue(book, command, stamp)
         if isinstance(command, LimitCommand):
             return decide_limit(book, command, stamp)
         if isinstance(command, OperationCommand):
             return decide_operation(book, command, stamp)
+        if isinstance(command, NamedCommand):
+            return _decide_named(book, command, stamp)
         return [_decide_job(book, row, command, stamp)]
     except Refusal as refusal:
         return [rejected(command, refusal)]
+
+
+def _decide_named(book: Book, command: NamedCommand, stamp: int) -> list[Event]:
+    match command:
+        case DeclareTask():
+            return [declare_task(book, command, stamp)]
+        case AskWorker():
+            return [ask_worker(book, command, stamp)]
+        case _:
+            return decide_queue(book, command, stamp)
 
 
 def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> Event:
@@ -81,9 +95,9 @@ def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> Even
 
 
 def _check_names(command: Command) -> None:
-    if isinstance(command, QueueCommand):
+    if isinstance(command, NamedCommand):
         if not ids.is_name(command.name) or not ids.is_command_id(command.command_id):
-            detail = "queue names have 1-128, command ids 1-64 ASCII letters, digits, . _ -"
+            detail = "names have 1-128, command ids 1-64 ASCII letters, digits, . _ -"
             raise Refusal("invalid", "name", detail)
         return
     if not ids.is_name(command.tenant):

@@ -547,6 +547,28 @@ class AlertRaised(msgspec.Struct, frozen=True, gc=False):
     details: bytes  # a JSON object
 
 
+class TaskDeclared(msgspec.Struct, frozen=True, gc=False):
+    """At the task's home: what payload it takes from now on."""
+
+    name: str
+    version: int
+    payload_schema: str  # JSON Schema as JSON text; empty = any payload
+    command_id: str
+    actor: str
+    accepted_at: int
+
+
+class WorkerAsked(msgspec.Struct, frozen=True, gc=False):
+    """At the worker's home: what it is asked to do."""
+
+    worker: str  # its id
+    what: str  # quiet, resume or stop
+    command_id: str
+    actor: str
+    reason: str
+    accepted_at: int
+
+
 Event = (
     ExecutionsDueGranted
     | AttemptsSucceeded
@@ -597,4 +619,6 @@ Event = (
     | OperationAdvanced
     | OperationCounted
     | OperationEnded
+    | TaskDeclared
+    | WorkerAsked
 )

@@ -80,4 +80,6 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.OperationAdvanced: operation_folds.advanced,
     facts.OperationCounted: operation_folds.counted,
     facts.OperationEnded: operation_folds.ended,
+    facts.TaskDeclared: record_folds.task_declared,
+    facts.WorkerAsked: record_folds.worker_asked,
 }

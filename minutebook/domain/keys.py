@@ -135,6 +135,11 @@ def permit_row(limit: bytes, permit: int) -> bytes:
     return limit + b"\0" + _U64.pack(permit)
 
 
+def remembered_name(key: bytes) -> str:
+    """The name in the key of a row that is kept by day."""
+    return key[len(remembered_row(0, b"")) :].decode()
+
+
 def remembered_row(day: int, row: bytes) -> bytes:
     """Row that is forgotten as a whole day."""
     return _day(day) + row

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import msgspec
 
 from minutebook import ids
@@ -9,7 +11,7 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
-from minutebook.domain.state import Answer, Limit, Queue, Session
+from minutebook.domain.state import Answer, Limit, Queue, Session, Task
 from minutebook.errors import BrokenFrameError
 
 replace = msgspec.structs.replace
@@ -84,6 +86,21 @@ def limit_copied(book: Book, event: facts.LimitCopied, token: int, now: int) -> 
         event.is_deleted,
     )
     book.put_limit(event.tenant, event.name, limit)
+
+
+def task_declared(book: Book, event: facts.TaskDeclared, token: int, now: int) -> None:
+    """The home of a task knows what payload it takes."""
+    digest = hashlib.sha256(event.payload_schema.encode()).digest()
+    book.tasks.put(event.name.encode(), Task(event.version, digest))
+    answer(book, keys.job_row("", event.name), event.command_id, Answer(True, ""), now)
+
+
+def worker_asked(book: Book, event: facts.WorkerAsked, token: int, now: int) -> None:
+    """The home of a worker remembers what it asked last, as long as a worker may take to hear it."""
+    row = event.worker.encode()
+    book.recall(book.asked, row)
+    book.asked.put(keys.remembered_row(remember(book, now), row), event.what)
+    answer(book, keys.job_row("", event.worker), event.command_id, Answer(True, ""), now)
 
 
 def mail_taken(book: Book, event: facts.MailTaken, token: int, now: int) -> None:

@@ -16,6 +16,7 @@ class Pulse(msgspec.Struct, frozen=True, gc=False):
     offer: int  # executions it would take above last_token
     last_token: int  # last token seen from this partition, -1 = none
     is_leaving: bool = False  # nothing above last_token will be started
+    is_quiet: bool = False  # asked to take no more grants
 
 
 class QueueOffer(msgspec.Struct, frozen=True, gc=False):
@@ -259,6 +260,7 @@ class Inbox(msgspec.Struct, frozen=True, gc=False):
     cancelled: list[int] = msgspec.field(default_factory=list)  # tokens that must stop
     is_session_over: bool = False
     answers: list[ClaimAnswer] = msgspec.field(default_factory=list)
+    asked: str = ""  # quiet, resume or stop: what the worker is asked to do; empty = nothing
 
 
 class DueRecord(msgspec.Struct, frozen=True, gc=False):

@@ -141,6 +141,13 @@ class Home(msgspec.Struct, array_like=True, frozen=True, gc=False):
     turn: int = -1
 
 
+class Task(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A declared task, at its home. Its payload's schema itself is in the log and in the views."""
+
+    version: int
+    schema_sha256: bytes
+
+
 class Session(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A session that was granted something."""
 

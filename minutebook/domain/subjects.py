@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from minutebook import ids
-from minutebook.domain.commands import Command, JobCommand, OperationCommand, QueueCommand
+from minutebook.domain.commands import (
+    AskWorker,
+    Command,
+    DeclareTask,
+    JobCommand,
+    NamedCommand,
+    OperationCommand,
+)
 
 
 def subject_of(command: Command) -> tuple[str, str]:
     """(tenant, job id) under which a command's answer is kept; what stands for them where it is about no job."""
     if isinstance(command, JobCommand):
         return command.tenant, command.job_id
-    if isinstance(command, QueueCommand):
+    if isinstance(command, NamedCommand):
         return "", command.name
     if isinstance(command, OperationCommand):
         return command.tenant, ids.operation_subject(command.operation)
@@ -21,18 +28,26 @@ def key_of(command: Command) -> str:
     """Key of a command's record on `job-commands`."""
     if isinstance(command, JobCommand):
         return ids.job_key(command.tenant, command.job_id)
-    if isinstance(command, QueueCommand):
-        return ids.queue_key(command.name)
+    if isinstance(command, NamedCommand):
+        return _key_of_named(command)
     if isinstance(command, OperationCommand):
         return ids.operation_key(command.tenant, command.operation)
     return ids.limit_key(command.tenant, command.name)
+
+
+def _key_of_named(command: NamedCommand) -> str:
+    if isinstance(command, DeclareTask):
+        return ids.task_key(command.name)
+    if isinstance(command, AskWorker):
+        return ids.worker_key(command.name)
+    return ids.queue_key(command.name)
 
 
 def is_addressed(command: Command) -> bool:
     """Whether the names that make up the command's key are names."""
     if isinstance(command, JobCommand):
         return ids.is_name(command.tenant) and ids.is_name(command.job_id)
-    if isinstance(command, QueueCommand):
+    if isinstance(command, NamedCommand):
         return True
     if isinstance(command, OperationCommand):
         return ids.is_name(command.tenant) and ids.is_name(command.operation)

@@ -38,6 +38,7 @@ from minutebook.domain.view_rows import (
     PermitsUsedRow,
     Progress,
     QueueRow,
+    TaskRow,
 )
 from minutebook.errors import BrokenFrameError
 from minutebook.ids import job_of
@@ -64,6 +65,7 @@ _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
         PermitsAskedRow,
         AlertRow,
         OperationRow,
+        TaskRow,
         str,
         int,
     )
@@ -205,6 +207,16 @@ class PartitionView:
             if now < limit.paused_until or (asked.version == limit.version and asked.count):
                 return True
         return False
+
+    def task(self, name: str) -> TaskRow | None:
+        """What a task takes, where this partition is its home."""
+        return self.read("tasks", self.prefix + name.encode(), TaskRow)
+
+    def tasks(self) -> Iterator[tuple[str, TaskRow]]:
+        """(name, row) of the declared tasks whose home this is, by name. Reads committed rows only."""
+        end = keys.partition_prefix(self.partition + 1)
+        for key, value in self._rows.scan("tasks", self.prefix, end):
+            yield key[len(self.prefix) :].decode(), _DECODERS[TaskRow](value)
 
     def execution(self, tenant: str, execution: str) -> ExecutionRow | None:
         """One execution with its attempts; None if it is not there, or not due yet."""

@@ -25,6 +25,7 @@ from minutebook.domain.view_rows import (
     Progress,
     QueueRow,
     Skip,
+    TaskRow,
 )
 
 if TYPE_CHECKING:
@@ -322,6 +323,16 @@ def _alert_raised(view: PartitionView, event: facts.AlertRaised) -> None:
     view.dirty["alert_counts"][counted] = number + 1
 
 
+def _task_declared(view: PartitionView, event: facts.TaskDeclared) -> None:
+    row = TaskRow(event.version, event.payload_schema, event.actor, event.accepted_at)
+    view.dirty["tasks"][view.prefix + event.name.encode()] = row
+    view.answer(event, "DeclareTask", job_id=event.name, tenant="", version=event.version)
+
+
+def _worker_asked(view: PartitionView, event: facts.WorkerAsked) -> None:
+    view.answer(event, "AskWorker", job_id=event.worker, tenant="")
+
+
 def _sessions(event: Any) -> tuple[list[str], list[int]]:
     """Sessions of an event and its column of them; where it has none, one without a name."""
     if isinstance(event, facts.ExecutionsDueGranted):
@@ -362,4 +373,6 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.PermitsReturned: view_limits.returned,
     facts.AlertRaised: _alert_raised,
     **OPERATION_FOLDS,
+    facts.TaskDeclared: _task_declared,
+    facts.WorkerAsked: _worker_asked,
 }

@@ -32,6 +32,7 @@ FAMILIES: Final = (
     "alerts",
     "alert_counts",
     "operations",
+    "tasks",
 )
 FORMAT: Final = 3
 """Version of these rows: a view of another version is dropped and folded again."""
@@ -170,6 +171,15 @@ class PermitsAskedRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     version: int = 0
     count: int = 0
+
+
+class TaskRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A declared task, at its home. `payload_schema` empty = any payload."""
+
+    version: int
+    payload_schema: str
+    actor: str
+    accepted_at: int
 
 
 class DeadRow(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -27,6 +27,10 @@ class MemoryEventLog:
         records.append(RawRecord(len(records), self._now(), key, value))
         return records[-1]
 
+    def records(self, partition: int) -> list[RawRecord]:
+        """What is kept of a partition, in order."""
+        return self._records[partition][self._starts[partition] :]
+
     def trim(self, partition: int, start: int) -> None:
         """Forget the records before `start`."""
         self._starts[partition] = start

@@ -8,7 +8,7 @@ from typing import Final
 from minutebook.clock import ManualClock
 from minutebook.domain import events as facts
 from minutebook.domain import keys
-from minutebook.domain.book import FAMILIES, Book
+from minutebook.domain.book import FAMILIES, Book, digest
 from minutebook.domain.commands import Command
 from minutebook.domain.decide import decide
 from minutebook.domain.due import Due, due_granted_event, due_of, queued_event
@@ -21,9 +21,11 @@ from minutebook.domain.results import decide_report, lost
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_rows import FAMILIES as VIEW_FAMILIES
 from minutebook.domain.view_rows import CursorRow
+from minutebook.domain.view_rows import digest as view_digest
 from minutebook.log.apply import move_cursor
 from minutebook.log.draft import Draft
 from minutebook.log.memory import MemoryEventLog
+from minutebook.log.port import RawRecord
 from minutebook.log.reader import CLOCK_BOUND_MS, FrameReader
 from minutebook.schedule import TZDATA_VERSION
 from minutebook.store.memory import MemoryRows
@@ -40,7 +42,8 @@ class Partition:
         self._clock = clock
         self._tasks = tasks
         self._log = MemoryEventLog(1, clock.now)
-        self._book = Book(MemoryRows(FAMILIES))
+        self._rows = MemoryRows(FAMILIES)
+        self._book = Book(self._rows)
         self._reader = FrameReader()
         self._passed: set[bytes] = set()
         """Rows of the time index that were due and said nothing: deadlines of what started."""
@@ -76,6 +79,14 @@ class Partition:
         """The worker is gone and comes back at once: everything that runs is lost."""
         held = [Held(key, row.token, row) for key, row in self._book.running.scan(b"")]
         self._append(lost(self._book, "lease_over", held, self._clock.now()))
+
+    def records(self) -> list[RawRecord]:
+        """The log, from its start."""
+        return self._log.records(0)
+
+    def digests(self) -> tuple[bytes, bytes]:
+        """SHA-256 of the owner's state and of the view."""
+        return digest(self._rows), view_digest(self._view_rows, 0)
 
     # -- what waits
 

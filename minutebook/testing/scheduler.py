@@ -93,7 +93,8 @@ class InMemoryScheduler:
         self._app = app
         self._tenant = tenant
         self._clock = ManualClock(instant_of(now))
-        self._partition = Partition(self._clock, app.tasks.keys())
+        self.partition = Partition(self._clock, app.tasks.keys())
+        """Its log, state and view; for `assert_replays`."""
         self._ids = count(1)
         self._ended: list[Ended] = []
         self._noted: dict[int, Noted] = {}
@@ -198,7 +199,7 @@ class InMemoryScheduler:
         """
         until = self._clock.now() + duration_ms(by) + duration_ms(timedelta(**parts))
         ran = await self._run_due()
-        while (at := self._partition.next_at()) is not None and at <= until:
+        while (at := self.partition.next_at()) is not None and at <= until:
             self._clock.advance(max(0, at - self._clock.now()))
             ran += await self._run_due()
         self._clock.advance(until - self._clock.now())
@@ -215,7 +216,7 @@ class InMemoryScheduler:
 
     def status(self, job_id: str) -> str:
         """Status of a job: active, completed, dead or cancelled. Raises KeyError for one that is not there."""
-        found = self._partition.view.job(self._tenant, job_id)
+        found = self.partition.view.job(self._tenant, job_id)
         if found is None:
             raise KeyError(job_id)
         return found[1].status
@@ -233,7 +234,7 @@ class InMemoryScheduler:
                 one.error_type,
                 one.message,
             )
-            for _, execution, row in self._partition.view.executions(self._tenant, job_id)
+            for _, execution, row in self.partition.view.executions(self._tenant, job_id)
             if row.skip is None
             for one in (*row.earlier, row.last)
         ]
@@ -248,13 +249,13 @@ class InMemoryScheduler:
         return {"tenant": self._tenant, "job_id": job_id, "command_id": command_id, "issued_at": now}
 
     def _decide(self, command: Command) -> None:
-        for event in self._partition.command(command):
+        for event in self.partition.command(command):
             if isinstance(event, facts.CommandRejected):
                 raise RefusedError(event.reason, event.field, event.detail)
 
     async def _run_due(self) -> int:
         ran = 0
-        while records := self._partition.grant():
+        while records := self.partition.grant():
             ran += await self._run(records)
         return ran
 
@@ -293,9 +294,9 @@ class InMemoryScheduler:
         self._crashes = max(0, self._crashes - len(first))
         noted = [item for item in self._noted.values() if item.run.token in first]
         self._noted = {}
-        self._partition.report(_report(told, noted))
+        self.partition.report(_report(told, noted))
         if is_dead:
-            self._partition.lose()
+            self.partition.lose()
 
 
 def _report(ends: Sequence[Ended], noted: Sequence[Noted]) -> Report:

@@ -51,7 +51,7 @@ class Topic(NamedTuple):
 def table(inbox_partitions: int) -> tuple[Topic, ...]:
     """Every fixed topic of one installation."""
     return (
-        Topic(COMMANDS, None, 7 * _DAY_MS, True, "API and producers", "<tenant>/<job id>"),
+        Topic(COMMANDS, None, 7 * _DAY_MS, True, "API, producers; workers: tasks", "<tenant>/<job id>"),
         Topic(REPORTS, None, 2 * _DAY_MS, True, "workers; owners: ticks", "none, explicit partition"),
         Topic(MAIL, None, 7 * _DAY_MS, False, "owners", "none, explicit partition"),
         Topic(EVENTS, None, -1, True, "the owner of the partition", "none"),

@@ -9,9 +9,11 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_type_hints
 
+from msgspec import UNSET
+
 from minutebook import ids
 from minutebook.worker.duration import Duration, duration_ms
-from minutebook.worker.payload import Reader, reader_of
+from minutebook.worker.payload import Reader, reader_of, schema_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,6 +30,7 @@ class Task(Generic[P, R]):
         queue: str | None,
         timeout_ms: int | None,
         executor: Executor,
+        payload_type: Any = UNSET,
     ) -> None:
         functools.update_wrapper(self, function)
         self.name = name
@@ -37,8 +40,16 @@ class Task(Generic[P, R]):
         self.executor = executor
         self.is_coroutine = inspect.iscoroutinefunction(function)
         self.is_instant = executor == "async" and not (self.is_coroutine and can_suspend(function))
-        payload, self.takes_context = _parameters(name, function)
-        self.read: Reader = reader_of(_annotation(name, function, payload))
+        parameter, self.takes_context = _parameters(name, function)
+        if payload_type is UNSET:
+            payload_type = _annotation(name, function, parameter)
+        self.payload_type = payload_type
+        self.read: Reader = reader_of(payload_type)
+
+    @property
+    def payload_schema(self) -> str:
+        """JSON Schema of the payload that it takes, as JSON text; empty = any payload."""
+        return schema_of(self.payload_type)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
@@ -68,11 +79,14 @@ class App:
         queue: str | None = None,
         timeout: Duration | None = None,
         executor: Executor | None = None,
+        payload: Any = UNSET,
     ) -> Callable[[Callable[P, R]], Task[P, R]]:
         """Decorator: register a function that takes the payload and, if it likes, a `Context`.
 
         `timeout` bounds each attempt beside the job's own timeout; the shorter one counts. `executor` says where it runs: `async`
         = on the event loop (default for coroutine functions), `thread` = on a thread of its own (default for others).
+        `payload` is the type that payloads are read into: a pydantic model, a msgspec Struct or a dataclass, also inside
+        `list[...]`, `| None` and the like; if not given, the annotation of the function's first argument.
         Raises ValueError for a bad or taken name or timeout, TypeError for a function that cannot be a task.
         """
         if not ids.is_name(name) or (queue is not None and not ids.is_name(queue)):
@@ -84,7 +98,7 @@ class App:
             raise ValueError(f"task {name!r}: a timeout of 0 leaves no time to run")
 
         def register(function: Callable[P, R]) -> Task[P, R]:
-            task = Task(name, function, queue, timeout_ms, _executor(name, function, executor))
+            task = Task(name, function, queue, timeout_ms, _executor(name, function, executor), payload)
             self._tasks[name] = task
             return task
 

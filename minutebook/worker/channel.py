@@ -1,4 +1,5 @@
-"""How a worker hears from the owners and speaks to them: its partition of `worker-inbox`, and `worker-reports`."""
+"""How a worker hears from the owners and speaks to them: its partition of `worker-inbox`, `worker-reports`, and
+`job-commands` for what it declares."""
 
 from __future__ import annotations
 
@@ -18,6 +19,12 @@ class Channel(Protocol):
 
     async def send(self, partition: int, value: bytes) -> int:
         """Put a report on `partition` and wait for the ack. Answers the broker's stamp (ms). May arrive twice."""
+        ...
+
+    async def command(self, key: str, value: bytes) -> bool:
+        """Put a command on `job-commands`, on the partition of its key, and wait for the ack. May arrive twice. False where
+        the broker does not allow it.
+        """
         ...
 
     async def close(self) -> None:

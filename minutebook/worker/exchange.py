@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from minutebook.domain.records import FullPulse, Granted, Inbox, Pulse, QueueOffer, Report
+from minutebook.domain.workers import QUIET, RESUME, STOP
 from minutebook.worker.lease import BrokerTime
 from minutebook.worker.offers import Offers
 from minutebook.worker.outcomes import Verdict
@@ -38,6 +39,9 @@ class Exchange:
 
     def __init__(self, profile: Profile, partitions: int, first: int = 0) -> None:
         self.is_leaving = False
+        self.takes_nothing = False
+        """Whether it was asked to take no more grants."""
+        self.is_stop_asked = False
         self.drained = 0
         self.handed_back = 0
         self._profile = profile
@@ -72,7 +76,20 @@ class Exchange:
             if record.granted is not None:
                 self._take_granted(session, record, record.granted, orders, now)
             self._offers.told(session.partition, record.queued, now)
+            self._obey(record.asked)
         return orders
+
+    def _obey(self, asked: str) -> None:
+        """What people ask of the worker; every partition hears at once that it obeys. It is said again until it does."""
+        if asked == STOP:
+            self.is_stop_asked = True
+        elif asked in (QUIET, RESUME) and self.takes_nothing != (asked == QUIET):
+            self.takes_nothing = asked == QUIET
+            self._speak_up()
+
+    def _speak_up(self) -> None:
+        for session in self._sessions:
+            session.speak_up()
 
     def progressed(self, items: Iterable[Noted]) -> None:
         """How far attempts are."""
@@ -99,8 +116,7 @@ class Exchange:
     def leave(self) -> None:
         """From now on nothing is started; every partition hears of it at once."""
         self.is_leaving = True
-        for session in self._sessions:
-            session.speak_up()
+        self._speak_up()
 
     def tick(self, now: float) -> Orders:
         """What the time alone brings about: leases end, slots move."""
@@ -134,12 +150,16 @@ class Exchange:
 
     # -- inside
 
+    @property
+    def _is_taking(self) -> bool:
+        return not (self.is_leaving or self.takes_nothing)
+
     def _take_granted(
         self, session: Session, record: Inbox, granted: Granted, orders: Orders, now: float
     ) -> None:
         """The mark moves when the record is read whole. What cannot start at once is handed back at once."""
         start_by = self._broker.local(record.start_by)
-        is_open = not self.is_leaving and now < min(session.lease.ends_at, start_by)
+        is_open = self._is_taking and now < min(session.lease.ends_at, start_by)
         fresh = [
             run
             for run in runs_of(record, granted, session.number, start_by)
@@ -169,16 +189,17 @@ class Exchange:
     def _due_at(self, session: Session) -> float:
         if session.is_in_flight:
             return math.inf
-        if self.is_leaving:
+        if not self._is_taking:
             return session.due_at(is_scarce=True)
         is_scarce = self._offers.is_scarce(session.partition)
         return min(session.due_at(is_scarce=is_scarce), self._offers.pulse_at(session.partition))
 
     def _report(self, session: Session, now: float) -> Report:
-        offer = 0 if self.is_leaving else self._offers.offer(session.partition)
+        offer = self._offers.offer(session.partition) if self._is_taking else 0
         full = self._full(session) if session.is_full_due(now) else None
         self._offers.sent(session.partition, offer, now)
-        return session.report(Pulse(offer, session.last_token, self.is_leaving), full, now)
+        pulse = Pulse(offer, session.last_token, self.is_leaving, self.takes_nothing)
+        return session.report(pulse, full, now)
 
     def _full(self, session: Session) -> FullPulse:
         it = self._profile

@@ -8,7 +8,12 @@ from typing import Final, TypeVar
 
 import structlog
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from aiokafka.errors import (
+    KafkaError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
 
 from minutebook.log.kafka import reader, started_producer
 from minutebook.log.settings import KafkaSettings
@@ -51,7 +56,11 @@ class KafkaChannel:
 
     async def send(self, partition: int, value: bytes) -> int:
         """See `Channel.send`. After a fault the producer is replaced and the record sent again."""
-        return await self._persist(self._append, partition, value)
+        return await self._persist(self._append, self._reports, partition, None, value)
+
+    async def command(self, key: str, value: bytes) -> bool:
+        """See `Channel.command`."""
+        return await self._persist(self._command, key, value)
 
     async def close(self) -> None:
         """See `Channel.close`."""
@@ -95,13 +104,22 @@ class KafkaChannel:
     async def _partitions(self, topic: str) -> int:
         return len(await (await self._started_producer()).partitions_for(topic))
 
-    async def _append(self, partition: int, value: bytes) -> int:
+    async def _command(self, key: str, value: bytes) -> bool:
+        topic = self._kafka.topic(topics.COMMANDS)
+        try:
+            number = topics.partition_of(key, await self._partitions(topic))
+            await self._append(topic, number, key.encode(), value)
+        except TopicAuthorizationFailedError:
+            return False
+        return True
+
+    async def _append(self, topic: str, partition: int, key: bytes | None, value: bytes) -> int:
         used = await self._started_producer()
         batch = used.create_batch()
-        batch.append(key=None, value=value, timestamp=None, headers=[])
+        batch.append(key=key, value=value, timestamp=None, headers=[])
         batch.close()
         try:
-            ack = await (await used.send_batch(batch, self._reports, partition=partition))
+            ack = await (await used.send_batch(batch, topic, partition=partition))
         except KafkaError:
             await self._drop(used)
             raise

@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
 
 from minutebook.clock import Clock
+from minutebook.domain.commands import DeclareTask
 from minutebook.domain.records import Inbox, Report
 from minutebook.errors import DecodeError
 from minutebook.eventloop import new_event_loop
+from minutebook.ids import task_key
 from minutebook.wire import codec
 from minutebook.wire.topics import murmur2
 from minutebook.worker.channel import Channel
@@ -35,13 +37,16 @@ log = structlog.get_logger(__name__)
 
 class Link:
     """Made on the user's loop. `failed` gets an exception if the thread breaks; `quiet` is set once the worker leaves, no
-    slot is taken and everything is acknowledged.
+    slot is taken and everything is acknowledged; `stop_asked` once somebody wants the worker to leave.
     """
 
-    def __init__(self, channel: Channel, profile: Profile, clock: Clock) -> None:
+    def __init__(
+        self, channel: Channel, profile: Profile, clock: Clock, declared: Sequence[DeclareTask] = ()
+    ) -> None:
         self._channel = channel
         self._profile = profile
         self._clock = clock
+        self._declared = declared
         self._user_loop = asyncio.get_running_loop()
         self._watch = Watch(self._user_loop, threading.current_thread())
         self._thread = threading.Thread(target=self._run, name="minutebook-link", daemon=True)
@@ -57,6 +62,7 @@ class Link:
         """Where running tasks note how far they are."""
         self.failed: asyncio.Future[None] = self._user_loop.create_future()
         self.quiet = asyncio.Event()
+        self.stop_asked = asyncio.Event()
 
     # -- called on the user's loop
 
@@ -113,6 +119,7 @@ class Link:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._read(exchange))
                 group.create_task(self._look())
+                group.create_task(self._declare())
                 group.create_task(self._speak(exchange, group))
         finally:
             await self._close()
@@ -131,7 +138,19 @@ class Link:
             ]
             if records:
                 self._order(exchange.take(records, self._clock.monotonic()))
+                if exchange.is_stop_asked:
+                    self._user_loop.call_soon_threadsafe(self.stop_asked.set)
                 self._woken.set()
+
+    async def _declare(self) -> None:
+        """Tell what payloads the tasks take. Beside everything else: no run waits for it."""
+        for command in self._declared:
+            if not await self._channel.command(task_key(command.name), codec.encode(command)):
+                log.warning(
+                    "tasks are not declared: payloads are checked here alone",
+                    remedy="allow this worker to write job-commands",
+                )
+                return
 
     async def _look(self) -> None:
         while True:

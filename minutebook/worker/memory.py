@@ -23,6 +23,8 @@ class MemoryChannel:
         self._clock = clock
         self.partitions = partitions
         self._listener = listener
+        self.commands: list[tuple[str, codec.Record]] = []
+        self.is_forbidden = False
 
     async def open(self, worker_id: str) -> int:
         """See `Channel.open`."""
@@ -49,6 +51,14 @@ class MemoryChannel:
         stamp = self._clock.now()
         self._listener(partition, report)
         return stamp
+
+    async def command(self, key: str, value: bytes) -> bool:
+        """See `Channel.command`. They are kept in `commands`, unless `is_forbidden`."""
+        await self._is_there.wait()
+        if self.is_forbidden:
+            return False
+        self.commands.append((key, codec.decode(value)))
+        return True
 
     async def close(self) -> None:
         """See `Channel.close`."""

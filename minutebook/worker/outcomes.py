@@ -13,12 +13,13 @@ import msgspec
 from minutebook.client.times import instant_of
 from minutebook.domain.results import RESULT_BYTES_MAX
 from minutebook.worker.duration import Duration, duration_ms
+from minutebook.worker.payload import fault_of
 from minutebook.worker.redaction import known_secrets, redacted
 
 MESSAGE_BYTES_MAX: Final = 8 << 10
 ERROR_TYPE_CHARS_MAX: Final = 256
 
-PAYLOAD_ERROR: Final = "PayloadError"
+INVALID_PAYLOAD: Final = "InvalidPayload"
 RESULT_ERROR: Final = "ResultError"
 TIMEOUT: Final = "Timeout"
 CANCELLED: Final = "Cancelled"
@@ -154,7 +155,11 @@ def failure_of(error: BaseException) -> Failure:
 
 def bad_payload(error: Exception) -> Failure:
     """A payload that does not fit its task: no other attempt would do better."""
-    return Failure(PAYLOAD_ERROR, _message(error), is_permanent=True)
+    try:
+        message = legible(fault_of(error))
+    except Exception as fault:  # a __str__ of the user's
+        message = f"no message: {type(fault).__name__} while it was formatted"
+    return Failure(INVALID_PAYLOAD, message, is_permanent=True)
 
 
 def timed_out(timeout_ms: int) -> Failure:

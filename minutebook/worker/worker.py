@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from minutebook import __version__
 from minutebook.client.mint import mint_id
 from minutebook.clock import Clock, SystemClock
+from minutebook.domain.commands import DeclareTask
 from minutebook.worker.app import App
 from minutebook.worker.channel import Channel
 from minutebook.worker.exchange import Profile
@@ -56,14 +57,17 @@ class Worker:
         (self._forced if self._asked.is_set() else self._asked).set()
 
     async def run(self) -> Drained:
-        """Work until `drain`. Cancelled, it hands everything back at once. Raises what breaks the link."""
-        link = Link(self._channel, self._profile(), self._clock)
+        """Work until `drain`, or until it is asked from outside to stop. Cancelled, it hands everything back at once.
+
+        Raises what breaks the link.
+        """
+        link = Link(self._channel, self._profile(), self._clock, self._declared())
         runner = Runner(
             self._app.tasks, self._settings.concurrency, self._clock, link.finish, link.board.note
         )
         link.start(partial(_obey, runner))
         try:
-            await _first(None, self._asked.wait(), link.failed)
+            await _first(None, self._asked.wait(), link.stop_asked.wait(), link.failed)
             await self._leave(runner, link)
         except asyncio.CancelledError:
             self._forced.set()
@@ -84,6 +88,20 @@ class Worker:
         if not link.quiet.is_set():
             await runner.abort(FORCED_CANCEL_S if self._forced.is_set() else CANCEL_S)
             await _first(FLUSH_S, link.quiet.wait(), link.failed)
+
+    def _declared(self) -> list[DeclareTask]:
+        """What payloads the tasks take."""
+        now, actor = self._clock.now(), f"worker:{self._settings.name}"
+        return [
+            DeclareTask(
+                name=name,
+                command_id=mint_id(),
+                issued_at=now,
+                actor=actor,
+                payload_schema=task.payload_schema,
+            )
+            for name, task in self._app.tasks.items()
+        ]
 
     def _profile(self) -> Profile:
         it = self._settings

@@ -36,6 +36,10 @@ READS = [
     ("GET", "/v1/operations"),
     ("GET", "/v1/operations/a"),
     ("POST", "/v1/schedules/preview"),
+    ("GET", "/v1/tasks"),
+    ("GET", "/v1/tasks/a"),
+    ("GET", "/v1/workers"),
+    ("GET", "/v1/workers/a"),
 ]
 WRITES = [
     ("POST", "/v1/jobs"),
@@ -57,6 +61,9 @@ OPERATES = [
         for limit in ("/v1/limits/a", "/v1/tenant-limit")
         for method, verb in (("PUT", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/resume"))
     ),
+    ("POST", "/v1/workers/a/quiet"),
+    ("POST", "/v1/workers/a/resume"),
+    ("POST", "/v1/workers/a/stop"),
 ]
 MAY = {
     "viewer": READS,

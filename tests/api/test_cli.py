@@ -12,9 +12,13 @@ import pytest
 from pydantic import SecretStr
 
 from api import decisions
-from minutebook.cli import alert, dead_letter, execution, job, limit, main, queue
+from minutebook.cli import alert, dead_letter, execution, job, limit, main, queue, task, workers
 from minutebook.client import ClientSettings, SyncClient
-from tests.api.memory import NOW, Installation
+from minutebook.domain.commands import DeclareTask
+from minutebook.domain.records import FullPulse, Pulse, QueueOffer, Report
+from minutebook.wire import codec
+from minutebook.wire.topics import partition_of
+from tests.api.memory import NOW, PARTITIONS, Installation
 from tests.api.runs import come, fail, succeed
 
 Run = Callable[..., int]
@@ -29,7 +33,7 @@ def key() -> str:
 @pytest.fixture
 def run(world: Installation, key: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = ClientSettings(url="http://api", api_key=SecretStr(key), retries_max=0)
-    for module in (job, queue, limit, execution, dead_letter, alert):
+    for module in (job, queue, limit, execution, dead_letter, alert, task, workers):
         client = partial(SyncClient, settings, transport=httpx.ASGITransport(app=world.app))
         monkeypatch.setattr(module, "SyncClient", client)
 
@@ -315,7 +319,43 @@ def test_missing_extra_breaks_its_own_noun_alone(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "minutebook.cli.worker", None)
+    monkeypatch.delitem(sys.modules, "minutebook.cli.workers")
     assert run("version") == 0
     assert run("--help") == 0
     assert run("worker", "run", "a:b") == 2
     assert "minutebook[worker]" in capsys.readouterr().err
+    assert run("worker", "--help") == 0
+    assert "quiet" in capsys.readouterr().out
+
+
+def test_tasks_are_listed_and_shown(
+    run: Run, world: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = '{"type":"object"}'
+    command = DeclareTask(name="send", command_id="d", issued_at=NOW, actor="worker:w", payload_schema=schema)
+    world.log._decide(partition_of("task::send", PARTITIONS), command)
+    assert run("task", "list", "-o", "json") == 0
+    assert [item["name"] for item in json.loads(capsys.readouterr().out)] == ["send"]
+    assert run("task", "show", "send") == 0
+    assert schema in capsys.readouterr().out
+    assert run("task", "show", "other") == 3
+    assert run("job", "submit", "send", "--payload", "5") == 4
+    assert "/payload" in capsys.readouterr().err
+
+
+def test_worker_is_seen_and_asked(run: Run, world: Installation, capsys: pytest.CaptureFixture[str]) -> None:
+    full = FullPulse("host-1", "0.1.0", ["t"], [QueueOffer("mail", 2)], 10_000, 3_000, [7])
+    world.services.workers.take(0, codec.encode(Report("w1.0", 1, Pulse(3, -1), full)), NOW)
+    assert run("worker", "list") == 0
+    assert {"w1", "host-1", "active"} <= set(capsys.readouterr().out.split())
+    assert run("worker", "show", "w1") == 0
+    assert "mail (at most 2)" in capsys.readouterr().out
+    assert run("worker", "quiet", "w1", "--reason", "reboot", "-o", "json") == 0
+    written = capsys.readouterr()
+    assert json.loads(written.out)["id"] == "w1"
+    assert "worker show w1" in written.err
+    assert run("worker", "resume", "w1") == 0
+    assert run("worker", "stop", "w1") == 2
+    assert run("worker", "stop", "w1", "--yes") == 0
+    assert run("worker", "resume", "w1") == 4
+    assert run("worker", "show", "w2") == 3

@@ -14,6 +14,7 @@ from kafka import KafkaAdminClient
 
 from minutebook.client.mint import mint_id
 from minutebook.clock import SystemClock, wall_ns
+from minutebook.domain.commands import DeclareTask
 from minutebook.domain.records import Inbox, Pulse, Report
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
@@ -37,6 +38,10 @@ class Ends(Protocol):
 
     async def reports(self, partition: int) -> list[Report]: ...
 
+    async def commands(self, key: str) -> list[codec.Record]:
+        """First command on the partition of `key`."""
+        ...
+
 
 class MemoryEnds:
     """The other end is a list."""
@@ -52,6 +57,9 @@ class MemoryEnds:
 
     async def reports(self, partition: int) -> list[Report]:
         return [report for number, report in self.heard if number == partition]
+
+    async def commands(self, key: str) -> list[codec.Record]:
+        return [command for sent, command in self.channel.commands if sent == key]
 
 
 class KafkaEnds:
@@ -76,6 +84,14 @@ class KafkaEnds:
         async for record in read_range(self.kafka, topics.REPORTS, partition, 0, 1):
             found.append(codec.decode(record.value))
         return found  # type: ignore[return-value]  # nothing else is written there
+
+    async def commands(self, key: str) -> list[codec.Record]:
+        number = topics.partition_of(key, P)
+        return [
+            codec.decode(record.value)
+            async for record in read_range(self.kafka, topics.COMMANDS, number, 0, 1)
+            if record.key == key.encode()
+        ]
 
 
 async def on_kafka(broker: Any) -> AsyncIterator[KafkaEnds]:
@@ -134,6 +150,13 @@ async def test_report_is_stamped_by_the_broker(ends: Ends) -> None:
     stamp = await ends.channel.send(2, codec.encode(report))
     assert before - 1_000 <= stamp <= wall_ns() // 1_000_000 + 1_000
     assert await ends.reports(2) == [report]
+
+
+async def test_command_lies_on_the_partition_of_its_key(ends: Ends) -> None:
+    await ends.channel.open(mint_id())
+    command = DeclareTask(name="a", command_id="c", issued_at=1, payload_schema='{"type":"object"}')
+    assert await ends.channel.command("task::a", codec.encode(command))
+    assert await ends.commands("task::a") == [command]
 
 
 @pytest.mark.kafka

@@ -14,8 +14,9 @@ from typing import Final
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, Command, QueueCommand, RunJobNow, SubmitJob
+from minutebook.domain.commands import CancelJob, Command, RunJobNow, SubmitJob
 from minutebook.domain.records import DeadLetter, Inbox, Report
+from minutebook.domain.subjects import subject_of
 from minutebook.errors import DecodeError
 from minutebook.log.port import RawRecord
 from minutebook.wire import codec, topics
@@ -79,11 +80,13 @@ def unanswered(ledger: Ledger, log: JobLog, sent: Sequence[Sent]) -> list[str]:
         facts.ExecutionRequested,
     ):
         known |= {(event.job_id, event.command_id) for event in log.events(kind)}
-    known |= {(event.name, event.command_id) for event in log.events(facts.QueueDeclared)}
     known |= {
         (ids.operation_subject(event.fact.operation), event.command_id)
         for event in log.events(facts.OperationStarted)
     }
+    for named in (facts.QueueDeclared, facts.TaskDeclared):
+        known |= {(event.name, event.command_id) for event in log.events(named)}
+    known |= {(event.worker, event.command_id) for event in log.events(facts.WorkerAsked)}
     return [
         f"{_subject(one.command)}: {type(one.command).__name__} is not answered"
         for one in sent
@@ -92,7 +95,7 @@ def unanswered(ledger: Ledger, log: JobLog, sent: Sequence[Sent]) -> list[str]:
 
 
 def _subject(command: Command) -> str:
-    return command.name if isinstance(command, QueueCommand) else command.job_id
+    return subject_of(command)[1]
 
 
 def unfinished(

@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaException, Producer
 
-from minutebook import ids
 from minutebook.client.mint import mint_id
-from minutebook.domain.commands import Command, OperationCommand, QueueCommand, SubmitJob
+from minutebook.domain.commands import Command, SubmitJob
+from minutebook.domain.subjects import key_of
 from minutebook.embedded.ports import free_ports
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
@@ -61,14 +61,6 @@ class Sighting(NamedTuple):
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def key_of(command: Command) -> str:
-    if isinstance(command, QueueCommand):
-        return ids.queue_key(command.name)
-    if isinstance(command, OperationCommand):
-        return ids.operation_key(command.tenant, command.operation)
-    return ids.job_key(command.tenant, command.job_id)
 
 
 def home_of(command: Command) -> int:

@@ -7,10 +7,12 @@ import random
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.commands import (
+    AskWorker,
     CancelExecution,
     CancelOperation,
     DeclareLimit,
     DeclareQueue,
+    DeclareTask,
     DeleteLimit,
     DrainQueue,
     PauseLimit,
@@ -24,6 +26,7 @@ from minutebook.domain.operation_steps import advance
 from minutebook.domain.policy import Policy
 from minutebook.domain.records import CancelledByTask, Progress, Report, Snoozed
 from minutebook.domain.results import died, overrun
+from minutebook.domain.workers import WISHES
 from minutebook.wire.frames import encode_frame
 from streams.cycle import REMEMBERED_DAYS
 from tests.simulation.busy_permits import BusyPermits
@@ -71,6 +74,7 @@ class BusyLog:
             self._grant,
             self._succeed,
             self._succeed,
+            self._succeed,
             self._fail,
             self._hand_back,
             self._lose,
@@ -81,6 +85,8 @@ class BusyLog:
             self._mail,
             self._take_over,
             self._lost_race,
+            self._declare_task,
+            self._ask_worker,
             self._junk,
             self._wrong_clock,
             self._forget,
@@ -293,6 +299,21 @@ class BusyLog:
             DeclareQueue(
                 name=f"q{number}", command_id=f"d{len(self.maker.records)}", issued_at=self.maker.clock.now()
             )
+        )
+
+    def _declare_task(self) -> None:
+        schema, command_id = self._random.choice(("", "{}")), f"t{len(self.maker.records)}"
+        self.maker.command(
+            DeclareTask(
+                name="t", command_id=command_id, issued_at=self.maker.clock.now(), payload_schema=schema
+            )
+        )
+
+    def _ask_worker(self) -> None:
+        worker, command_id = self._random.choice(("w1", "w2")), f"w{len(self.maker.records)}"
+        what = self._random.choice(WISHES)
+        self.maker.command(
+            AskWorker(name=worker, command_id=command_id, issued_at=self.maker.clock.now(), what=what)
         )
 
     def _mail(self) -> None:

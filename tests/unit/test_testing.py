@@ -123,7 +123,7 @@ async def test_a_payload_that_does_not_fit_is_dead_at_once(app: App) -> None:
     async with InMemoryScheduler(app) as scheduler:
         job = scheduler.submit(order, {"number": "seven"})
         assert await scheduler.advance() == 1
-        assert [one.error_type for one in scheduler.history(job)] == ["PayloadError"]
+        assert [one.error_type for one in scheduler.history(job)] == ["InvalidPayload"]
         assert scheduler.status(job) == "dead"
 
 

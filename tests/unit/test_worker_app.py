@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import minutebook
 from minutebook.cli import worker as cli
+from minutebook.cli import workers
 from minutebook.client.mint import mint_id
 from minutebook.worker import App, Cancel, Context, Fail, Retry, Snooze, WorkerSettings, outcomes
 from minutebook.worker.app import can_suspend
@@ -331,7 +332,7 @@ def test_app_is_loaded_from_the_working_folder(tmp_path: Path, monkeypatch: pyte
 )
 def test_wrong_usage_exits_with_2(arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "load", cli.load if "--grace" not in arguments else lambda target: App())
-    result = CliRunner().invoke(cli.app, ["run", *arguments])
+    result = CliRunner().invoke(workers.app, ["run", *arguments])
     assert (result.exit_code, words in result.output) == (2, True)
 
 
@@ -342,5 +343,5 @@ def test_grace_is_a_duration_or_seconds(text: str | None, seconds: float | None)
 
 def test_bad_setting_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "load", lambda target: App())
-    result = CliRunner().invoke(cli.app, ["run", "m:app", "--concurrency", "0"])
+    result = CliRunner().invoke(workers.app, ["run", "m:app", "--concurrency", "0"])
     assert (result.exit_code, "concurrency" in result.output) == (2, True)

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 import structlog
 
+from minutebook.domain.commands import DeclareTask
 from minutebook.domain.records import Inbox
 from minutebook.worker import App, Cancel, Context, Drained, Fail, Retry, Snooze, Worker, WorkerSettings
 from tests.unit.worker_owner import OwnerDouble, Queued, columns
@@ -34,9 +35,12 @@ class Running:
 
 
 @asynccontextmanager
-async def working(app: App, partitions: int = 2, **settings: object) -> AsyncIterator[Running]:
+async def working(
+    app: App, partitions: int = 2, *, is_forbidden: bool = False, **settings: object
+) -> AsyncIterator[Running]:
     """A worker that has pulsed to all partitions; made to leave at once at the end."""
     owner = OwnerDouble(partitions)
+    owner.channel.is_forbidden = is_forbidden
     running = Running(
         app, owner, WorkerSettings.model_construct(**({"name": "w", "grace_s": 5.0} | settings))
     )
@@ -59,6 +63,42 @@ def app_of(**functions: object) -> App:
     for name, function in functions.items():
         app.task(name)(function)
     return app
+
+
+# -- what is declared
+
+
+async def test_tasks_are_declared_with_their_types() -> None:
+    async def send(payload: Letter) -> None:
+        """Typed."""
+
+    async def note(payload: object) -> None:
+        """Takes anything."""
+
+    async with working(app_of(send=send, note=note)) as running:
+        await running.owner.until(lambda: len(running.owner.channel.commands) == 2)
+    (first_key, first), (second_key, second) = running.owner.channel.commands
+    assert isinstance(first, DeclareTask)
+    assert isinstance(second, DeclareTask)
+    assert (first_key, second_key) == ("task::send", "task::note")
+    assert (first.name, first.actor) == ("send", "worker:w")
+    assert msgspec.json.decode(first.payload_schema)["$defs"]["Letter"]["required"] == ["to"]
+    assert second.payload_schema == ""
+    assert first.command_id != second.command_id
+
+
+async def test_worker_that_may_not_declare_runs_all_the_same() -> None:
+    async def send(payload: Letter) -> None:
+        """Typed."""
+
+    with structlog.testing.capture_logs() as logs:
+        async with working(app_of(send=send), is_forbidden=True) as running:
+            running.owner.queue("j:1", "send", b'{"to":"ada"}')
+            await running.owner.until(lambda: "j:1" in running.owner.succeeded)
+    assert running.owner.channel.commands == []
+    assert [entry["remedy"] for entry in logs if "not declared" in entry["event"]] == [
+        "allow this worker to write job-commands"
+    ]
 
 
 # -- outcomes
@@ -237,7 +277,7 @@ async def test_bad_payload_fails_without_retry(payload: bytes) -> None:
         running.owner.queue("j:1", "send", payload)
         await running.owner.until(lambda: "j:1" in running.owner.failed)
     assert (running.owner.failed["j:1"].error_type, running.owner.failed["j:1"].is_permanent) == (
-        "PayloadError",
+        "InvalidPayload",
         True,
     )
 

@@ -86,6 +86,10 @@ class OwnerDouble:
         """Ask the session to stop what it runs."""
         self._tell(partition, cancelled=[self.granted[execution]])
 
+    def ask(self, what: str, partition: int = 0) -> None:
+        """Ask the worker to do something."""
+        self._tell(partition, asked=what)
+
     def end_session(self, partition: int = 0) -> None:
         """Declare the session over; its attempts are lost, and its offer is void."""
         with self._lock:
