@@ -47,8 +47,6 @@ def is_addressed(command: Command) -> bool:
     """Whether the names that make up the command's key are names."""
     if isinstance(command, JobCommand):
         return ids.is_name(command.tenant) and ids.is_name(command.job_id)
-    if isinstance(command, NamedCommand):
+    if isinstance(command, NamedCommand | OperationCommand):
         return True
-    if isinstance(command, OperationCommand):
-        return ids.is_name(command.tenant) and ids.is_name(command.operation)
     return ids.is_name(command.tenant) and (not command.name or ids.is_name(command.name))
