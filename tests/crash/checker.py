@@ -3,7 +3,7 @@ store, never the product's fold.
 
 `complaints` is empty only if nothing was lost, nothing ran early, no two grants of an execution ran at once, no session
 was given more than it offered, every further run has its cause on record, every frame was written by the owner of its time,
-and nothing left the owners that is not in the log.
+nothing left the owners that is not in the log, and what is under a limit ran under a permit, of which never too many were out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, Command, QueueCommand, RunJobNow, SubmitJob
+from minutebook.domain.commands import CancelJob, Command, LimitCommand, QueueCommand, RunJobNow, SubmitJob
 from minutebook.domain.records import DeadLetter, Inbox, Report
 from minutebook.errors import DecodeError
 from minutebook.log.port import RawRecord
@@ -22,6 +22,7 @@ from minutebook.wire import codec, topics
 from minutebook.wire.frames import Frame
 from tests.crash.joblog import JobLog, whole_log
 from tests.crash.ledger import Ledger, Name
+from tests.crash.permit_ledger import PermitLedger
 from tests.crash.stack import Sent, Sighting, Stack
 
 EARLY_MS: Final = 50
@@ -40,6 +41,7 @@ def verdict(stack: Stack) -> list[str]:
         *wrong_owners(log),
         *overgrants(log, [decoded_reports(records) for records in stack.whole(topics.REPORTS)]),
         *stray_outputs(ledger, stack),
+        *PermitLedger(log).complaints,
     ]
 
 
@@ -80,6 +82,7 @@ def unanswered(ledger: Ledger, log: JobLog, sent: Sequence[Sent]) -> list[str]:
     ):
         known |= {(event.job_id, event.command_id) for event in log.events(kind)}
     known |= {(event.name, event.command_id) for event in log.events(facts.QueueDeclared)}
+    known |= {(ids.limit_subject(event.name), event.command_id) for event in log.events(facts.LimitDeclared)}
     return [
         f"{_subject(one.command)}: {type(one.command).__name__} is not answered"
         for one in sent
@@ -88,6 +91,8 @@ def unanswered(ledger: Ledger, log: JobLog, sent: Sequence[Sent]) -> list[str]:
 
 
 def _subject(command: Command) -> str:
+    if isinstance(command, LimitCommand):
+        return ids.limit_subject(command.name)
     return command.name if isinstance(command, QueueCommand) else command.job_id
 
 

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException, Producer
 
 from minutebook import ids
 from minutebook.client.mint import mint_id
-from minutebook.domain.commands import Command, QueueCommand, SubmitJob
+from minutebook.domain.commands import Command, LimitCommand, QueueCommand, SubmitJob
 from minutebook.embedded.ports import free_ports
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
@@ -66,6 +66,8 @@ def now_ms() -> int:
 def key_of(command: Command) -> str:
     if isinstance(command, QueueCommand):
         return ids.queue_key(command.name)
+    if isinstance(command, LimitCommand):
+        return ids.limit_key(command.tenant, command.name)
     return ids.job_key(command.tenant, command.job_id)
 
 
