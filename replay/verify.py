@@ -18,6 +18,7 @@ from minutebook.log.port import RawRecord
 from minutebook.log.reader import CLOCK_BOUND_MS
 from minutebook.wire.frames import FORMAT_VERSION, Frame
 from replay.chain import Chain, Fault
+from replay.permits import PermitAudit
 from replay.reading import Log
 from replay.refold import MakeRows, Refold, on_disk
 from replay.report import DIFFERENT, EQUAL, NO_COPY, NOT_ASKED, NOT_REACHED, Finding, PartitionReport, Report
@@ -61,8 +62,11 @@ def verify(
     With copies given, each partition that holds a record needs one of its owner's state and one of the view.
     Raises KafkaError where the log cannot be reached.
     """
-    audits = [_verify_one(log, partition, copies, until, advance, make_rows) for partition in partitions]
-    findings = [finding for audit in audits for finding in audit.findings]
+    permits = PermitAudit()
+    audits = [
+        _verify_one(log, partition, copies, until, advance, make_rows, permits) for partition in partitions
+    ]
+    findings = [finding for audit in audits for finding in audit.findings] + permits.findings()
     log_ids = sorted({audit.log_id for audit in audits if audit.log_id})
     if len(log_ids) > 1:
         findings.append(
@@ -78,13 +82,19 @@ def verify(
 
 
 def _verify_one(
-    log: Log, partition: int, copies: Copies | None, until: Until, advance: Advance, make_rows: MakeRows
+    log: Log,
+    partition: int,
+    copies: Copies | None,
+    until: Until,
+    advance: Advance,
+    make_rows: MakeRows,
+    permits: PermitAudit,
 ) -> _Audit:
     start, end = log.bounds(partition)
     wanted = {part: held[partition] for part, held in (copies or {}).items() if partition in held}
     with tempfile.TemporaryDirectory(prefix="minutebook-replay-") as folder:
         refold = Refold(Path(folder), partition, make_rows)
-        audit = _Audit(PartitionReport(partition=partition, start=start, end=end), refold, wanted)
+        audit = _Audit(PartitionReport(partition=partition, start=start, end=end), refold, wanted, permits)
         try:
             audit.compare()
             for record in _through(log.read(partition, start, end), until):
@@ -107,13 +117,16 @@ def _through(records: Iterator[RawRecord], until: Until) -> Iterator[RawRecord]:
 class _Audit:
     """One partition on its way."""
 
-    def __init__(self, report: PartitionReport, refold: Refold, copies: Mapping[Part, Copy]) -> None:
+    def __init__(
+        self, report: PartitionReport, refold: Refold, copies: Mapping[Part, Copy], permits: PermitAudit
+    ) -> None:
         self.report = report
         self.findings: list[Finding] = []
         self.log_id = ""
         self._copies = copies
         self._chain = Chain()
         self._refold = refold
+        self._permits = permits
         self._can_fold = True
         self._now = 0
 
@@ -143,6 +156,7 @@ class _Audit:
             self._refold.take(self._chain.reader, frame)
             if frame is not None:
                 self._check(frame)
+                self._permits.take(self.report.partition, frame, self._refold.book)
         except Exception as error:  # a frame that was changed can make the fold fail in any way
             self._can_fold = False
             self._refold.book.discard()

@@ -68,7 +68,8 @@ class DueRows:
             read += 1
             taken.due.append(key)
             found = self._one_due(draft, key)
-            if len(found) == 1 and self._may_wait(found[0]):
+            may_wait = len(found) == 1 and not found[0].expires and found[0].queue not in self._open_queues
+            if may_wait:
                 self.held.put(taken.due.pop(), found[0], draft.now)
             else:
                 rows += found
@@ -78,12 +79,6 @@ class DueRows:
             draft.add(queued_event(rows))
         if taken.due:
             draft.slices.append(Slice("", -1, self._through(draft), len(draft.events)))
-
-    def _may_wait(self, due: Due) -> bool:
-        """Whether it may wait off the record: what can expire, is claimed, or needs a permit is queued at once."""
-        return not (
-            due.expires or due.queue in self._open_queues or self._book.limits_of(due.tenant, due.limit)
-        )
 
     def read_ahead(self, now: int) -> bool:
         """Find out, in an idle moment, what the next minute's rows stand for. False if there is no more to do."""

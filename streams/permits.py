@@ -222,7 +222,7 @@ class Permits:
         """Give back what is of no use here, and grant what is asked for where this is its home."""
         book = self._book
         over = [row for row, at in self._at.items() if at <= draft.now]
-        stocks = self._stocks.union(book.stocks.pending, over)
+        stocks = self._stocks.union(book.stocks.pending)
         homes = self._homes.union(book.homes.pending, book.limits.pending, over)
         for row in over:
             del self._at[row]

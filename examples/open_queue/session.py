@@ -15,7 +15,7 @@ PULSE_EVERY_MS = 1_000
 CLAIM_AGAIN_MS = 1_000
 CLAIMS_A_REPORT = 500
 STARTED_KEPT_MAX = 10_000
-AGAIN = ("no_session", "later")
+AGAIN = ("no_session", "later", "no_permit")
 """Codes of refusals after which the claim is sent again; after any other the due record is dropped."""
 
 Due = dict[str, Any]

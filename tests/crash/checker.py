@@ -3,7 +3,7 @@ store, never the product's fold.
 
 `complaints` is empty only if nothing was lost, nothing ran early, no two grants of an execution ran at once, no session
 was given more than it offered, every further run has its cause on record, every frame was written by the owner of its time,
-and nothing left the owners that is not in the log.
+nothing left the owners that is not in the log, and what is under a limit ran under a permit, of which never too many were out.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from minutebook.wire import codec, topics
 from minutebook.wire.frames import Frame
 from tests.crash.joblog import JobLog, whole_log
 from tests.crash.ledger import Ledger, Name
+from tests.crash.permit_ledger import PermitLedger
 from tests.crash.stack import Sent, Sighting, Stack
 
 EARLY_MS: Final = 50
@@ -41,6 +42,7 @@ def verdict(stack: Stack) -> list[str]:
         *wrong_owners(log),
         *overgrants(log, [decoded_reports(records) for records in stack.whole(topics.REPORTS)]),
         *stray_outputs(ledger, stack),
+        *PermitLedger(log).complaints,
     ]
 
 
@@ -87,6 +89,7 @@ def unanswered(ledger: Ledger, log: JobLog, sent: Sequence[Sent]) -> list[str]:
     for named in (facts.QueueDeclared, facts.TaskDeclared):
         known |= {(event.name, event.command_id) for event in log.events(named)}
     known |= {(event.worker, event.command_id) for event in log.events(facts.WorkerAsked)}
+    known |= {(ids.limit_subject(event.name), event.command_id) for event in log.events(facts.LimitDeclared)}
     return [
         f"{_subject(one.command)}: {type(one.command).__name__} is not answered"
         for one in sent

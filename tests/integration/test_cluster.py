@@ -96,6 +96,41 @@ def test_all_processes_run_and_a_job_goes_through_them(running: tuple[Cluster, P
     assert run_job(cluster, "first") == "completed"
 
 
+def test_jobs_under_a_limit_wait_for_its_permits(running: tuple[Cluster, Path]) -> None:
+    """Over HTTP alone: nothing starts in a pause; then one after the other, and in the end every permit is home."""
+    cluster, _ = running
+    headers = {"Authorization": f"Bearer {cluster.api_key}"}
+    with httpx.Client(base_url=cluster.api_url, headers=headers, timeout=30, trust_env=False) as http:
+        limit = "/v1/limits/note"
+
+        def shown(path: str) -> Any:
+            return http.get(path).raise_for_status().json()
+
+        http.put(limit, json={"concurrency": 1}).raise_for_status()
+        http.post(f"{limit}/pause", json={"until": "PT1H"}).raise_for_status()
+        jobs = [f"limited-{number}" for number in range(4)]
+        for job in jobs:
+            body = {"id": job, "task": "demo.note", "limit": "note"}
+            http.post("/v1/jobs", json=body).raise_for_status()
+        attempts = [f"/v1/jobs/{job}/executions" for job in jobs]
+        assert eventually(
+            lambda: all(
+                [item.get("waiting_for") for item in shown(path)["items"]] == ["permit"] for path in attempts
+            )
+        )
+        http.post(f"{limit}/resume").raise_for_status()
+        in_use = set()
+
+        def are_over() -> bool:
+            in_use.add(shown(limit)["in_use"])
+            return all(shown(f"/v1/jobs/{job}")["status"] == "completed" for job in jobs)
+
+        assert eventually(are_over)
+        assert in_use <= {0, 1}
+        assert eventually(lambda: shown(limit)["in_use"] == 0)
+        assert shown(limit)["waiting"] == 0
+
+
 def test_status_file_says_what_runs_and_where(running: tuple[Cluster, Path]) -> None:
     cluster, file = running
     found = json.loads(file.read_text())

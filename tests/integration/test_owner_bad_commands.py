@@ -16,10 +16,11 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, Command, DeclareQueue, RunJobNow
+from minutebook.domain.commands import CancelJob, Command, DeclareLimit, DeclareQueue, RunJobNow
 from minutebook.domain.records import Report, Tick
 from minutebook.wire import codec, schemas, topics
 from minutebook.wire.frames import Frame, encode_frame
+from tests.crash.joblog import JobLog
 from tests.crash.stack import PARTITIONS, TENANT, Stack, home_of, key_of, now_ms
 from tests.integration.answered import (
     DAY_MS,
@@ -240,6 +241,24 @@ def test_declared_queue_reaches_every_partition(stack: Stack) -> None:
         command = later_job(partition, queue=name)
         stack.send(command)
         assert await_accepted(stack, command).queue == name
+
+
+def test_declared_limit_reaches_every_partition(stack: Stack) -> None:
+    """From wherever its command lies: by way of its home."""
+    name = f"l-{ids.job_id_from_key(TENANT, str(now_ms()))}"
+    key = ids.limit_key(TENANT, name)
+    home = topics.partition_of(key, PARTITIONS)
+    command = DeclareLimit(tenant=TENANT, name=name, command_id="set", issued_at=now_ms(), concurrency=3)
+    stack.produce(topics.COMMANDS, (home + 1) % PARTITIONS, codec.encode(command), key.encode())
+
+    def copies(log: JobLog) -> dict[int, facts.LimitCopied]:
+        return {f.partition: f.event for f in log.of(facts.LimitCopied) if f.event.name == name}
+
+    stack.until("copied everywhere", lambda log: copies(log).keys() == set(range(PARTITIONS)))
+    fact = facts.LimitCopied(TENANT, name, 1, 3, -1, -1, -1, False)
+    assert list(copies(stack.log).values()) == [fact] * PARTITIONS
+    declared = [f for f in stack.log.of(facts.LimitDeclared) if f.event.name == name]
+    assert [fact.partition for fact in declared] == [home]
 
 
 @pytest.mark.row("K13")

@@ -19,6 +19,7 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys, view_rows
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
+from minutebook.domain.permit_folds import stock_of
 from minutebook.domain.placing import spec_of
 from minutebook.domain.state import NONE_AT, Job
 from minutebook.domain.submit import next_cron_instant
@@ -252,6 +253,22 @@ def test_owner_and_view_tell_the_same_story(maker: LogMaker) -> None:
             assert found.outcome == ""
             assert (found.last.status, found.last.number) == (execution.status, execution.attempt)
             assert found.last.session == execution.session
+
+
+def test_owner_and_view_count_the_same_permits(maker: LogMaker) -> None:
+    """Of each limit what is out and asked for at its home, and what is asked for where it is used."""
+    view, _ = viewed(maker.records)
+    book = maker.book
+    for row, home in book.homes.scan(b""):
+        used = view.permits_used(*keys.names(row))
+        demands = tuple((partition, count) for partition, count, _ in home.demands)
+        assert (used.version, used.in_use, used.demands) == (home.version, home.in_use, demands)
+    for row, limit in book.limits.scan(b""):
+        tenant, name = keys.names(row)
+        known, stock = view.limit(tenant, name), stock_of(book, row)
+        assert known is not None
+        assert (known.version, known.is_deleted) == (limit.version, limit.is_deleted)
+        assert view.permits_asked(tenant, name).count == stock.asked
 
 
 def test_every_ended_execution_has_an_outcome_that_its_last_attempt_explains(maker: LogMaker) -> None:

@@ -23,7 +23,8 @@ class BusyPermits:
     def __init__(self, maker: LogMaker, chance: random.Random) -> None:
         self._maker = maker
         self._chance = chance
-        self._on_the_way: list[facts.PermitsReceived | facts.PermitsReturned] = []
+        self._on_the_way: list[tuple[int, Event]] = []
+        """Mail with the offset of the frame that it follows from."""
 
     def step(self) -> None:
         """A stretch or several, of permits of any limit."""
@@ -39,7 +40,7 @@ class BusyPermits:
         count, priority = self._chance.randint(0, 3), self._chance.randint(0, 9)
         return [
             facts.PermitsAsked(TENANT, name, limit.version, 0, count, priority),
-            facts.PermitsDemanded(TENANT, name, limit.version, self._chance.randint(0, 3), count, priority),
+            facts.PermitsDemanded(TENANT, name, limit.version, 0, count, priority),
         ]
 
     def _grant(self, name: str) -> list[Event]:
@@ -50,11 +51,17 @@ class BusyPermits:
             return []
         first = (self._maker.reader.position + 1) << 16
         permits = list(range(first, first + len(partitions)))
-        self._on_the_way.append(facts.PermitsReceived(TENANT, name, limit.version, permits))
+        self._send(facts.PermitsReceived(TENANT, name, limit.version, permits))
         return [facts.PermitsGranted(TENANT, name, limit.version, partitions)]
 
     def _arrive(self, name: str) -> list[Event]:
-        return [self._on_the_way.pop(0)] if self._on_the_way else []
+        if not self._on_the_way:
+            return []
+        frame, event = self._on_the_way.pop(0)
+        return [facts.MailTaken(0, frame, 0), event]
+
+    def _send(self, event: Event) -> None:
+        self._on_the_way.append((self._maker.reader.position + 1, event))
 
     def _start(self, name: str) -> list[Event]:
         """What is queued and names the limit runs under its permits."""
@@ -76,5 +83,5 @@ class BusyPermits:
         gone = useless(stock_of(book, row), book.limit(TENANT, name), waiting, self._maker.clock.now())
         if not gone:
             return []
-        self._on_the_way.append(facts.PermitsReturned(TENANT, name, gone))
+        self._send(facts.PermitsReturned(TENANT, name, gone))
         return [facts.PermitsReleased(TENANT, name, 0, gone)]

@@ -266,6 +266,7 @@ def test_permits_of_a_key_go_back_while_the_tenant_has_none(office: Office, desk
     office.pulse(0, 0, 9)
     assert started(office) == []
     assert len(stock_of(desk.book, ROW).free) == 1
+    assert desk.core.next_at() == office.now + UNUSED_MS
     office.now += UNUSED_MS
     office.cycle(0)
     assert stock_of(desk.book, ROW).free == []
@@ -284,6 +285,56 @@ def test_a_paused_limit_starts_nothing_until_the_pause_is_over(office: Office, d
     assert started(office) == []
     office.now += 1
     assert started(office) == ["a"]
+
+
+def test_permits_that_come_in_a_pause_start_nothing_and_go_back(office: Office, desk: Desk) -> None:
+    office.submit("a", "k")
+    office.pulse(0, 0, 1)
+    while not asks(office):
+        office.cycle(0)
+    office.deliver_all()
+    assert any(isinstance(event, facts.PermitsGranted) for event in office.cycle(0))
+    office.pause("k", 5_000)
+    assert started(office) == []
+    assert stock_of(desk.book, ROW).free == []
+    assert home_of(desk.book, ROW).in_use == 0
+
+
+def asks(office: Office) -> list[tuple[str, int, int]]:
+    """(limit, permits, priority) of what was asked for."""
+    return [
+        (event.limit, event.count, event.priority)
+        for _, _, event in office.events
+        if isinstance(event, facts.PermitsAsked)
+    ]
+
+
+def test_the_tenants_permit_is_asked_for_when_the_keys_is_here(office: Office) -> None:
+    office.declare("", concurrency=9)
+    office.submit("a", "k")
+    office.pulse(0, 0, 1)
+    for _ in range(4):
+        office.cycle(0)
+    assert asks(office) == [("k", 1, 5)]
+    assert started(office) == ["a"]
+    assert asks(office) == [("k", 1, 5), ("", 1, 5)]
+
+
+def test_a_higher_priority_that_waits_is_told_to_the_home(office: Office, desk: Desk) -> None:
+    office.declare("k", concurrency=1)
+    office.submit("first", "k")
+    office.pulse(0, 0, 9)
+    assert started(office) == ["first"]
+    office.submit("low", "k", priority=2)
+    office.pulse(0, 0, 9)
+    assert started(office) == []
+    office.submit("high", "k", priority=8)
+    office.pulse(0, 0, 9)
+    assert started(office) == []
+    assert asks(office)[1:] == [("k", 1, 2), ("k", 0, 8)]
+    assert home_of(desk.book, ROW).demands == [(0, 1, 8)]
+    office.pulse(0, 0, 9, ended=1)
+    assert started(office) == ["high"]
 
 
 def test_a_rate_starts_so_many_in_any_period(office: Office, desk: Desk) -> None:
@@ -373,6 +424,43 @@ def test_waiting_work_is_told_only_as_far_as_permits_may_come(office: Office, de
     )
 
 
+def test_what_a_void_frame_gave_back_is_given_back_again(office: Office, desk: Desk) -> None:
+    office.submit("a", "k")
+    office.pulse(0, 0, 1)
+    assert started(office) == ["a"]
+    office.pulse(0, 0, 0, ended=1)
+    assert any(isinstance(event, facts.PermitsReleased) for event in office.cycle(0, is_void=True))
+    assert any(isinstance(event, facts.PermitsReleased) for event in office.cycle(0))
+
+
+def test_permits_that_a_void_frame_would_have_given_back_are_not_forgotten(
+    office: Office, desk: Desk
+) -> None:
+    office.declare("", concurrency=1)
+    office.submit("first")
+    office.pulse(0, 0, 9)
+    assert started(office) == ["first"]
+    office.submit("a", "k")
+    office.pulse(0, 0, 9)
+    assert started(office) == []
+    office.now += UNUSED_MS
+    office.cycle(0, is_void=True)
+    office.cycle(0)
+    assert stock_of(desk.book, ROW).free == []
+
+
+def test_an_empty_lane_of_a_limit_is_forgotten(office: Office, desk: Desk) -> None:
+    """There may be a limit for each customer, and most of them rest."""
+    lanes = desk.core.granting.lanes.by_queue
+    office.submit("a", "k")
+    for _ in range(2):
+        office.cycle(0)
+    assert [lane.lane.limit for lane in lanes["default"].values()] == ["k"]
+    office.pulse(0, 0, 1)
+    assert started(office) == ["a"]
+    assert list(lanes["default"].values()) == []
+
+
 # -- grants that nobody acknowledges
 
 
@@ -393,6 +481,14 @@ def test_under_a_limit_a_grant_is_not_taken_back_for_silence_alone(office: Offic
     desk.sessions.evidence = office.now + 9_000
     office.now += 9_000
     assert rows(office.cycle(0), facts.GrantsReturned) == []
+
+
+def test_after_a_restart_it_is_still_known_to_run_under_a_permit(office: Office, desk: Desk) -> None:
+    token = unacknowledged(office, desk, "k")
+    office.restart(0)
+    session = desk.sessions.get("w0.0")
+    assert session is not None
+    assert session.permitted == {token}
 
 
 def test_without_one_it_is(office: Office, desk: Desk) -> None:

@@ -258,7 +258,11 @@ async def test_queues_of_tasks_are_declared_and_others_refused(app: App) -> None
 
 @pytest.mark.parametrize(
     ("fields", "field"),
-    [({"cron": "61 * * * *"}, "cron"), ({"zone": "Mars/Base", "cron": "* * * * *"}, "zone")],
+    [
+        ({"cron": "61 * * * *"}, "cron"),
+        ({"zone": "Mars/Base", "cron": "* * * * *"}, "zone"),
+        ({"limit": "a b"}, "limit"),
+    ],
 )
 async def test_what_the_servers_refuse_is_refused_here(app: App, fields: dict[str, str], field: str) -> None:
     async with InMemoryScheduler(app) as scheduler:
