@@ -107,7 +107,13 @@ class Poster:
             return Outcome(str(error), is_final=True)
         except TimeoutError:
             return Outcome(f"no answer within {self._timeout_s:g} s")
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as error:
+        except (
+            httpcore.NetworkError,
+            httpcore.ProtocolError,
+            httpcore.TimeoutException,
+            OSError,
+            ValueError,
+        ) as error:
             return Outcome(f"{type(error).__name__}: {error}"[:200])
         return _outcome(status)
 

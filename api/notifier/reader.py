@@ -49,7 +49,7 @@ class Notifier:
         while True:
             try:
                 await self._follow()
-            except (KafkaError, OSError) as error:
+            except Exception as error:  # whatever it is, requests are answered all the same
                 log.warning("alerts cannot be read, trying again", reason=f"{type(error).__name__}: {error}")
             await asyncio.sleep(_RETRY_S)
 

@@ -10,8 +10,10 @@ from typing import Any
 import httpx
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from structlog.testing import capture_logs
 
 from api.inside import create_inside_app
+from api.notifier import reader
 from api.notifier.deliveries import Deliveries
 from api.notifier.metrics import OUTCOMES, NotifierCollector
 from api.notifier.post import Poster
@@ -114,3 +116,21 @@ async def test_broken_target_leaves_the_api_ready_and_is_counted(
     assert 'minutebook_alerts_total{outcome="given_up"} 1.0' in shown
     assert f'minutebook_alerts_total{{outcome="retried"}} {len(server.requests) - 1}.0' in shown
     assert "minutebook_alerts_waiting 0.0" in shown
+
+
+async def test_broker_that_is_away_is_asked_again_and_again(
+    world: Installation, targets: Targets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_RETRY_S", 0.0)
+    tally: Counter[str] = Counter()
+    nowhere = KafkaSettings(bootstrap_servers="127.0.0.1:1")
+    with capture_logs() as lines:
+        running = asyncio.create_task(
+            Notifier(nowhere, lambda: deliveries(world, targets, tally), tally).run()
+        )
+        async with asyncio.timeout(30):
+            while sum(line["event"] == "alerts cannot be read, trying again" for line in lines) < 2:
+                await asyncio.sleep(0.01)
+        assert not running.done()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

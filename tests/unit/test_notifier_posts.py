@@ -233,12 +233,13 @@ async def test_nonsense_is_a_failure_that_may_pass(answer: bytes) -> None:
     assert not outcome.is_final
 
 
-async def test_name_that_nobody_knows_is_a_failure_that_may_pass() -> None:
+@pytest.mark.parametrize("error", [OSError("not known"), UnicodeError("label too long")])
+async def test_name_that_cannot_be_resolved_is_a_failure_that_may_pass(error: Exception) -> None:
     async def unknown(host: str, port: int) -> list[Address]:
-        raise OSError("name or service not known")
+        raise error
 
     outcome = await Poster(OPEN, 5.0, unknown).post(read_target("http://hooks.example/"), {}, b"{}")
-    assert outcome == Outcome("OSError: name or service not known")
+    assert outcome == Outcome(f"{type(error).__name__}: {error}")
 
 
 async def test_server_that_speaks_no_tls_gets_nothing() -> None:
