@@ -407,6 +407,10 @@ def test_share_that_cannot_be_decided_is_passed_over(monkeypatch: pytest.MonkeyP
     assert sorted(desks.redriven()) == names
 
 
+def test_every_kind_that_is_taken_has_its_row() -> None:
+    assert set(operations.KINDS) == set(KINDS)
+
+
 # -- commands
 
 
