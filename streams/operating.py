@@ -44,7 +44,7 @@ class Operating:
         for _ in range(len(self._turns)):
             row = self._turns[0]
             self._turns.rotate(-1)
-            if self._not_before.get(row, 0) <= draft.now and self._has_stepped(row, draft):
+            if self._begins_at(row) <= draft.now and self._has_stepped(row, draft):
                 return
 
     def _has_stepped(self, row: bytes, draft: Draft) -> bool:

@@ -38,7 +38,7 @@ def copied(book: Book, event: facts.OperationCopied, token: int, now: int) -> No
     if share is not None:
         book.shares.put(row, replace(share, fact=fact))
     elif not fact.is_cancelled:
-        book.shares.put(row, Share(fact, fact.accepted_at))
+        book.shares.put(row, Share(fact, fact.accepted_at + 1))
 
 
 def advanced(book: Book, event: facts.OperationAdvanced, token: int, now: int) -> None:
