@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
+from minutebook.domain.fleet_events import TaskDeclared as TaskDeclared
+from minutebook.domain.fleet_events import WorkerAsked as WorkerAsked
 from minutebook.domain.policy import Policy
 
 
@@ -424,28 +426,6 @@ class ExecutionRedriven(msgspec.Struct, frozen=True, gc=False):
     is_edited: bool
     payload: bytes
     payload_sha256: bytes
-
-
-class TaskDeclared(msgspec.Struct, frozen=True, gc=False):
-    """At the task's home: what payload it takes from now on."""
-
-    name: str
-    version: int
-    payload_schema: str  # JSON Schema as JSON text; empty = any payload
-    command_id: str
-    actor: str
-    accepted_at: int
-
-
-class WorkerAsked(msgspec.Struct, frozen=True, gc=False):
-    """At the worker's home: what it is asked to do."""
-
-    worker: str  # its id
-    what: str  # quiet, resume or stop
-    command_id: str
-    actor: str
-    reason: str
-    accepted_at: int
 
 
 Event = (
