@@ -37,7 +37,7 @@ async def get_command(request: Request, caller: Reading, command_id: str) -> Res
     await caught_up(request, services)
     if not is_command_id(command_id):
         raise Refused("not-found")
-    # Commands for queues are of no tenant; whoever may declare queues may see them.
+    # Commands for queues and workers are of no tenant; whoever may declare queues may see them.
     tenants = (caller.tenant, "") if caller.may(Scope.QUEUES_WRITE) else (caller.tenant,)
     for tenant in tenants:
         found = services.view.command(tenant, command_id)

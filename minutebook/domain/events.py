@@ -9,6 +9,16 @@ from __future__ import annotations
 
 import msgspec
 
+from minutebook.domain.fleet_events import TaskDeclared as TaskDeclared
+from minutebook.domain.fleet_events import WorkerAsked as WorkerAsked
+from minutebook.domain.limit_events import LimitCopied as LimitCopied
+from minutebook.domain.limit_events import LimitDeclared as LimitDeclared
+from minutebook.domain.limit_events import PermitsAsked as PermitsAsked
+from minutebook.domain.limit_events import PermitsDemanded as PermitsDemanded
+from minutebook.domain.limit_events import PermitsGranted as PermitsGranted
+from minutebook.domain.limit_events import PermitsReceived as PermitsReceived
+from minutebook.domain.limit_events import PermitsReleased as PermitsReleased
+from minutebook.domain.limit_events import PermitsReturned as PermitsReturned
 from minutebook.domain.operation_events import OperationAdvanced as OperationAdvanced
 from minutebook.domain.operation_events import OperationCancelled as OperationCancelled
 from minutebook.domain.operation_events import OperationCopied as OperationCopied
@@ -444,93 +454,6 @@ class ExecutionRedriven(msgspec.Struct, frozen=True, gc=False):
     operation: str = ""  # that it was a part of; empty = redriven alone
 
 
-class LimitDeclared(msgspec.Struct, frozen=True, gc=False):
-    """At the limit's home."""
-
-    tenant: str
-    name: str  # empty = the tenant-wide one
-    version: int
-    concurrency: int  # -1 = any number
-    rate_count: int  # -1 = any number
-    rate_period_ms: int  # -1 = no rate
-    paused_until: int  # -1 = not paused
-    is_deleted: bool
-    command_id: str
-    actor: str
-    reason: str
-    accepted_at: int  # the broker's stamp of the command
-
-
-class LimitCopied(msgspec.Struct, frozen=True, gc=False):
-    """At each partition, the home's too; an older version than the known one changes nothing."""
-
-    tenant: str
-    name: str  # empty = the tenant-wide one
-    version: int
-    concurrency: int  # -1 = any number
-    rate_count: int  # -1 = any number
-    rate_period_ms: int  # -1 = no rate
-    paused_until: int  # -1 = not paused
-    is_deleted: bool
-
-
-class PermitsAsked(msgspec.Struct, frozen=True, gc=False):
-    """A partition could use permits of a limit; the limit's home is told."""
-
-    tenant: str
-    limit: str  # empty = the tenant-wide one
-    version: int  # of the limit
-    home: int  # partition
-    count: int  # more than asked for before; 0 = only the priority is another
-    priority: int  # the highest that waits
-
-
-class PermitsDemanded(msgspec.Struct, frozen=True, gc=False):
-    """At the limit's home: a partition has asked."""
-
-    tenant: str
-    limit: str
-    version: int
-    partition: int
-    count: int
-    priority: int
-
-
-class PermitsGranted(msgspec.Struct, frozen=True, gc=False):
-    """At the limit's home. The token of a row is the permit."""
-
-    tenant: str
-    limit: str
-    version: int
-    partitions: list[int]  # one per permit
-
-
-class PermitsReceived(msgspec.Struct, frozen=True, gc=False):
-    """At the partition that has asked."""
-
-    tenant: str
-    limit: str
-    version: int
-    permits: list[int]
-
-
-class PermitsReleased(msgspec.Struct, frozen=True, gc=False):
-    """A partition gives permits back: their attempts have ended, or nobody could use them."""
-
-    tenant: str
-    limit: str
-    home: int  # partition
-    permits: list[int]
-
-
-class PermitsReturned(msgspec.Struct, frozen=True, gc=False):
-    """At the limit's home: permits are back."""
-
-    tenant: str
-    limit: str
-    permits: list[int]
-
-
 class AlertRaised(msgspec.Struct, frozen=True, gc=False):
     """What people must hear of: it goes to `alerts`."""
 
@@ -545,28 +468,6 @@ class AlertRaised(msgspec.Struct, frozen=True, gc=False):
     notify: str  # where it goes; empty = the tenant's target
     left_out: int  # causes of that job and kind since the last one, told by this one alone
     details: bytes  # a JSON object
-
-
-class TaskDeclared(msgspec.Struct, frozen=True, gc=False):
-    """At the task's home: what payload it takes from now on."""
-
-    name: str
-    version: int
-    payload_schema: str  # JSON Schema as JSON text; empty = any payload
-    command_id: str
-    actor: str
-    accepted_at: int
-
-
-class WorkerAsked(msgspec.Struct, frozen=True, gc=False):
-    """At the worker's home: what it is asked to do."""
-
-    worker: str  # its id
-    what: str  # quiet, resume or stop
-    command_id: str
-    actor: str
-    reason: str
-    accepted_at: int
 
 
 Event = (

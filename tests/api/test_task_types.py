@@ -98,7 +98,10 @@ async def test_newest_type_counts_and_a_repeat_is_answered_as_before(
     assert (await api.post("/v1/jobs", json=body)).status_code == 422
     again = await api.post("/v1/jobs", json=body, headers=headers)
     assert (again.status_code, again.json()) == (201, first.json())
-    declare(world, "send", "", number=2)
+    declare(world, "send", '{"required":["n"]}', number=2)
+    assert (await api.post("/v1/jobs", json=body)).status_code == 201
+    assert (await api.post("/v1/jobs", json={"task": "send", "payload": {}})).status_code == 422
+    declare(world, "send", "", number=3)
     assert (await api.post("/v1/jobs", json=body)).status_code == 201
 
 

@@ -119,6 +119,7 @@ def test_wish_is_forgotten_with_its_day(book: Book) -> None:
     take(book, ask("quiet", "a1"))
     later = T0 + 86_400_000
     take(book, AskWorker(name="w1", command_id="a2", issued_at=later, what="resume"), later)
+    assert book.remembered(book.asked, b"w1") == "resume"
     book.commit()
     fold(book, facts.DayForgotten(T0 // 86_400_000), 0, later)
     assert book.remembered(book.asked, b"w1") == "resume"
