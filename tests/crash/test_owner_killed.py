@@ -22,7 +22,7 @@ from tests.crash.state import differing_states
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-RESUMED_BOUND_S: Final = SESSION_TIMEOUT_S + 10
+RESUMED_BOUND_S: Final = figures.bound(goal=SESSION_TIMEOUT_S + 10, busy=40)
 """After the death of an owner, from an instant to its start: the group notices, and the next one reads the log."""
 
 

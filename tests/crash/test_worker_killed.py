@@ -31,8 +31,8 @@ pytestmark = [
 ]
 
 LEASE_S: Final = LEASE_MS / 1000
-LEASE_BOUND_S: Final = figures.bound(goal=LEASE_S + 2, busy=LEASE_S + 5)
-GRANT_BOUND_S: Final = figures.bound(goal=4, busy=7)
+LEASE_BOUND_S: Final = figures.bound(goal=LEASE_S + 2, busy=30)
+GRANT_BOUND_S: Final = figures.bound(goal=4, busy=30)
 
 
 @pytest.fixture
