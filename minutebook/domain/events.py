@@ -26,6 +26,8 @@ from minutebook.domain.operation_events import OperationCounted as OperationCoun
 from minutebook.domain.operation_events import OperationEnded as OperationEnded
 from minutebook.domain.operation_events import OperationStarted as OperationStarted
 from minutebook.domain.policy import Policy
+from minutebook.domain.queue_events import QueueCopied as QueueCopied
+from minutebook.domain.queue_events import QueueDeclared as QueueDeclared
 
 
 class ExecutionsDueGranted(msgspec.Struct, frozen=True, gc=False):
@@ -315,32 +317,6 @@ class CommandForwarded(msgspec.Struct, frozen=True, gc=False):
     accepted_at: int
     source_offset: int
     command: bytes
-
-
-class QueueDeclared(msgspec.Struct, frozen=True, gc=False):
-    """At the queue's home."""
-
-    name: str
-    version: int
-    is_open: bool
-    tenants: list[str]
-    command_id: str
-    actor: str
-    accepted_at: int
-    is_paused: bool = False
-    is_draining: bool = False
-    reason: str = ""
-
-
-class QueueCopied(msgspec.Struct, frozen=True, gc=False):
-    """At each partition, the home's too."""
-
-    name: str
-    version: int
-    is_open: bool
-    tenants: list[str]
-    is_paused: bool = False
-    is_draining: bool = False
 
 
 class MailTaken(msgspec.Struct, frozen=True, gc=False):

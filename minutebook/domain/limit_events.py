@@ -1,4 +1,4 @@
-"""Events of limits and of permits, as `minutebook/domain/events.py` describes events."""
+"""Events of limits and of permits; `events` names them with all others."""
 
 from __future__ import annotations
 
