@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from minutebook.domain.alert_events import AlertRaised as AlertRaised
 from minutebook.domain.fleet_events import TaskDeclared as TaskDeclared
 from minutebook.domain.fleet_events import WorkerAsked as WorkerAsked
 from minutebook.domain.limit_events import LimitCopied as LimitCopied
@@ -428,22 +429,6 @@ class ExecutionRedriven(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
     payload_sha256: bytes
     operation: str = ""  # that it was a part of; empty = redriven alone
-
-
-class AlertRaised(msgspec.Struct, frozen=True, gc=False):
-    """What people must hear of: it goes to `alerts`."""
-
-    tenant: str
-    kind: str
-    job_id: str  # empty = of no single job
-    execution: str
-    task: str
-    queue: str
-    at: int
-    text: str
-    notify: str  # where it goes; empty = the tenant's target
-    left_out: int  # causes of that job and kind since the last one, told by this one alone
-    details: bytes  # a JSON object
 
 
 Event = (
