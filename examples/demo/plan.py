@@ -89,7 +89,7 @@ def _troubled(first: int) -> Iterator[Planned]:
     yield Planned(
         _body("hopeless", "demo.hopeless", soon), "dead", outcome="failed", attempts=5, instants=(soon,)
     )
-    malformed = _body("malformed", "demo.report", soon, {"pages": "seven"})
+    malformed = _body("malformed", "demo.report", soon, {"pages": 0})
     yield Planned(malformed, "dead", outcome="failed", is_started=False, instants=(soon,))
     yield Planned(_body("cancelled", "demo.note", late), "cancelled", is_started=False)
 

@@ -23,6 +23,11 @@ class Report(msgspec.Struct):
 
     pages: int
 
+    def __post_init__(self) -> None:
+        """What no schema can say, and so no API refuses: the worker does, before the task begins."""
+        if self.pages < 1:
+            raise ValueError("a report has a page at least")
+
 
 class BrokenPipeOfTheDay(Exception):
     """What the failing tasks of the demo raise."""
