@@ -1,6 +1,7 @@
 """The Faust app: it forms the group, assigns partitions and delivers raw records, and no more.
 
 No table, no timer, no web server, no codec: topics are raw bytes, agents hand records to the owners' feeds and go on.
+A message is what a fetch brought of a partition (`streams/driver.py`).
 An agent never raises, for an exception in an agent acknowledges and loses the record.
 """
 
@@ -19,7 +20,6 @@ from minutebook.clock import Clock
 from minutebook.ids import Instant
 from minutebook.log.admin import TopicSettings, require
 from minutebook.log.kafka import KafkaEventLog, producer, reader
-from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
 from streams import health
@@ -49,7 +49,7 @@ def make_faust(kafka: KafkaSettings, settings: StreamsSettings) -> Any:
         broker_session_timeout=settings.session_timeout_s,
         broker_heartbeat_interval=settings.session_timeout_s / 5,
         broker_max_poll_interval=60.0,
-        broker_max_poll_records=200,
+        broker_max_poll_records=2_000,
         stream_buffer_maxsize=256,
         stream_wait_empty=False,
     )
@@ -102,7 +102,7 @@ def _add_agent(app: Any, kafka: KafkaSettings, host: Host, topic: str) -> None:
     async def take(stream: Any) -> None:
         try:
             async for event in stream.events():
-                host.offer(topic, event.message.partition, _raw(event.message))
+                host.offer(topic, event.message.partition, event.message.value)
         except asyncio.CancelledError:
             raise
         except BaseException:
@@ -110,14 +110,6 @@ def _add_agent(app: Any, kafka: KafkaSettings, host: Host, topic: str) -> None:
             leave(f"agent of {topic} failed")
 
     app.agent(source, name=f"minutebook.{topic}", concurrency=1)(take)
-
-
-def _raw(message: Any) -> RawRecord:
-    headers = message.headers or {}
-    pairs = headers.items() if isinstance(headers, dict) else headers
-    return RawRecord(
-        message.offset, round(message.timestamp * 1000), message.key, message.value, tuple(pairs)
-    )
 
 
 class InputBounds:

@@ -33,6 +33,7 @@ from streams.granting import Granting
 from streams.lanes import Lanes
 from streams.open_queues import OpenQueues
 from streams.process import Burst
+from streams.repeats import Repeats
 from streams.reports import Reports
 from streams.sessions import Sessions
 from streams.taken import Redo, Taken
@@ -79,6 +80,7 @@ class Cycle:
         """Records rejected by the frame in the making, as they came."""
         self._burst = burst
         self._reports_read: dict[int, Report] = {}
+        self._repeats = Repeats()
         lanes = Lanes(book.rows)
         self.open_queues = OpenQueues(book, lanes, partition)
         self.due = DueRows(book, partition, monotonic, self.open_queues.names)
@@ -150,7 +152,7 @@ class Cycle:
 
     def _hear_one(self, record: RawRecord) -> None:
         try:
-            report = _decode(topics.REPORTS, record.value)
+            report = self._report(record)
             if not isinstance(report, Report) or _is_urgent(report):
                 self.sessions.urgent = record.offset
             if isinstance(report, Report):
@@ -176,6 +178,12 @@ class Cycle:
     def is_in_burst(self, now: int) -> bool:
         """Whether more waits in this process than was granted a moment ago, and that was much."""
         return now < self._burst.until
+
+    def is_news(self, record: RawRecord) -> bool:
+        """Whether a report that just came asks for a cycle: while nothing waits for a grant, an idle pulse does not."""
+        return not (
+            self.can_grant and self._repeats.is_repeat(record.value) and not self.granting.has_waiting()
+        )
 
     def has_news(self) -> bool:
         """Whether an input waits that must not wait: anything but results that were heard."""
@@ -208,8 +216,11 @@ class Cycle:
             return
         since = draft.bytes
         try:
-            read = self._reports_read.pop(record.offset, None) if topic == topics.REPORTS else None
-            self._decoded(topic, record, read or _decode(topic, record.value), draft)
+            if topic == topics.REPORTS:
+                decoded = self._reports_read.pop(record.offset, None) or self._report(record)
+            else:
+                decoded = _decode(topic, record.value)
+            self._decoded(topic, record, decoded, draft)
         except DecodeError as error:
             self._reject(topic, record, str(error), draft)
         except Exception as error:
@@ -218,6 +229,16 @@ class Cycle:
             )
             raise Redo(topic, record.offset) from error
         draft.weigh(since, len(record.value or b""))
+
+    def _report(self, record: RawRecord) -> codec.Record:
+        """What a record of `worker-reports` says. Raises DecodeError."""
+        repeat = self._repeats.read(record.value)
+        if repeat is not None:
+            return repeat
+        decoded = _decode(topics.REPORTS, record.value)
+        if isinstance(decoded, Report):
+            self._repeats.keep(record.value, decoded)
+        return decoded
 
     def _decoded(self, topic: str, record: RawRecord, decoded: codec.Record, draft: Draft) -> None:
         if topic == topics.REPORTS and isinstance(decoded, Report):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,11 +47,11 @@ class Host:
         self.halted: dict[int, str] = {}
         self.has_assignment = False
 
-    def offer(self, topic: str, partition: int, record: RawRecord) -> None:
-        """A raw record of an input topic."""
+    def offer(self, topic: str, partition: int, records: Iterable[RawRecord]) -> None:
+        """Raw records of an input topic."""
         owner = self._owners.get(partition)
         if owner is not None:
-            owner.offer(topic, record)
+            owner.offer(topic, records)
 
     async def assigned(self, partitions: dict[int, set[str]]) -> None:
         """The group's word: partition -> input topics of it that are here. Only whole ones are served."""

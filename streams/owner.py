@@ -129,11 +129,11 @@ class Owner:
             self.book.rows.close()
             self.book = None
 
-    def offer(self, topic: str, record: RawRecord) -> None:
-        """A raw record of an input topic from its agent."""
+    def offer(self, topic: str, records: Iterable[RawRecord]) -> None:
+        """Raw records of an input topic from its agent."""
         feed = self.feeds.get(topic)
         if feed is not None:
-            feed.offer(record)
+            feed.offer(records)
 
     def checkpoint(self, folder: Path) -> dict[str, object]:
         """A consistent copy of the committed state in `folder`: partition, position, chain head."""
@@ -264,6 +264,7 @@ class Owner:
                     self._inputs[topic] + 1,
                     self._wake.set,
                     self._feed_failed,
+                    lambda record: self._core.is_news(record),
                 )
                 for topic in topics.INPUTS
             }
@@ -411,7 +412,7 @@ class Owner:
     async def _wait(self) -> None:
         """Until an input is there or the next row of the time index, or of a deadline, is due."""
         is_in_burst = self._core.is_in_burst(self._now())
-        has_inputs = any(feed.waiting for feed in self.feeds.values())
+        has_inputs = any(feed.has_news for feed in self.feeds.values())
         if self._refused or (self._core.has_news() if is_in_burst else has_inputs):
             await asyncio.sleep(self._linger_s())
             return
@@ -437,7 +438,7 @@ class Owner:
         if self._core.is_in_burst(self._now()):
             gap_s = self._framed_at + BURST_GAP_S - self._process.clock.monotonic()
             return max(0.0, min(gap_s, self._due_in_s()))
-        return 0.0 if self.feeds[topics.REPORTS].waiting else COMMANDS_LINGER_S
+        return 0.0 if self.feeds[topics.REPORTS].has_news else COMMANDS_LINGER_S
 
     def _due_in_s(self) -> float:
         due_at = self._core.due.next_due_at()

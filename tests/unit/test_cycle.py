@@ -8,6 +8,7 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.errors import BrokenFrameError
 from minutebook.log.draft import Draft
+from minutebook.log.port import RawRecord
 from minutebook.wire import topics
 from minutebook.wire.frames import FRAME_ROWS_MAX
 from streams.cycle import RESULTS_WAIT_MS
@@ -386,3 +387,56 @@ def test_a_burst_elsewhere_in_the_process_makes_results_wait_here(desk: Desk, ha
     assert desk.cycle(10) == []
     assert not desk.core.has_news()
     assert rows(desk.cycle(100), ENDED) == [name for name, _ in done]
+
+
+# -- idle pulses
+
+
+def last_report(desk: Desk) -> RawRecord:
+    return desk.inputs[topics.REPORTS].waiting[-1]
+
+
+def test_an_idle_pulse_is_no_news_and_counts_as_much(desk: Desk, hand: Hand) -> None:
+    hand.pulse(4, held=[])
+    assert desk.core.is_news(last_report(desk))
+    desk.cycle()
+    desk.now += 5_000
+    hand.pulse(4, held=[])
+    assert not desk.core.is_news(last_report(desk))
+    desk.cycle()
+    session = desk.sessions.get(hand.name)
+    assert session is not None
+    assert (session.stamp, session.sequence, session.offer) == (desk.now, 3, 4)
+
+
+def test_what_an_idle_pulse_repeats_must_be_the_last_word(desk: Desk, hand: Hand) -> None:
+    for offer in (4, 0):
+        hand.pulse(offer, held=[])
+        desk.cycle()
+    hand.pulse(4, held=[])
+    assert desk.core.is_news(last_report(desk))
+
+
+def test_while_something_waits_for_a_grant_each_pulse_is_news(desk: Desk, hand: Hand) -> None:
+    desk.submit("a", after_ms=1_000)
+    hand.pulse(0, held=[])
+    assert not desk.core.is_news(last_report(desk))
+    desk.cycle()
+    desk.cycle(1_000)
+    hand.pulse(0, held=[])
+    assert desk.core.is_news(last_report(desk))
+
+
+def test_a_fresh_owner_takes_each_pulse_for_news_until_it_has_read_all(desk: Desk, hand: Hand) -> None:
+    hand.pulse(0, held=[])
+    desk.core.can_grant = False
+    assert desk.core.is_news(last_report(desk))
+
+
+def test_a_pulse_heard_ahead_of_results_may_be_an_idle_one(desk: Desk, hand: Hand) -> None:
+    desk.submit("a", after_ms=1_000)
+    desk.cycle(1_000)
+    hand.pulse(0, held=[])
+    desk.cycle(100)
+    hand.pulse(1, held=[])
+    assert rows(desk.cycle(100), GRANTED) == [f"a:{T0 + 1_000}"]

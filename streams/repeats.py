@@ -1,0 +1,85 @@
+"""Idle pulses: a session with nothing new to say sends the same bytes again, but for the sequence. They are not decoded again.
+
+A report begins with its session and its sequence in every version of its schema; a tail that is the same has the same
+meaning. Only reports that are a full pulse and nothing else are kept for comparison.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from minutebook.domain.records import Report
+from minutebook.wire.schemas import HEADER_BYTES
+
+SESSIONS_MAX: Final = 16_384
+BYTES_MAX: Final = 1_024
+"""Longer reports, of sessions that hold a hundred tokens, are decoded each time."""
+SEQUENCE_BYTES_MAX: Final = 9
+"""So long a number fits into 63 bits: what is longer is left to the decoder."""
+
+_NOTHING: Final = b"", 0, b""
+
+
+class Repeats:
+    """What each session of a partition said last in a full pulse. Bounded."""
+
+    def __init__(self) -> None:
+        self._said: dict[bytes, tuple[bytes, Report]] = {}
+
+    def __len__(self) -> int:
+        """Sessions known."""
+        return len(self._said)
+
+    def is_repeat(self, value: bytes | None) -> bool:
+        """Whether `value` is the full pulse again that its session sent before."""
+        speaker, _, tail = _parts(value)
+        said = self._said.get(speaker)
+        return said is not None and said[0] == tail
+
+    def read(self, value: bytes | None) -> Report | None:
+        """The report in `value` if it is a repeat, else None."""
+        speaker, sequence, tail = _parts(value)
+        said = self._said.get(speaker)
+        if said is None or said[0] != tail:
+            return None
+        before = said[1]
+        return Report(before.session, sequence, before.pulse, before.full)
+
+    def keep(self, value: bytes | None, report: Report) -> None:
+        """`value` was decoded to `report`."""
+        if report.full is None or report != Report(
+            report.session, report.sequence, report.pulse, report.full
+        ):
+            return
+        speaker, _, tail = _parts(value)
+        if len(self._said) >= SESSIONS_MAX:
+            self._said.clear()
+        if speaker:
+            self._said[speaker] = tail, report
+
+
+def _parts(value: bytes | None) -> tuple[bytes, int, bytes]:
+    """Schema and session, the sequence, and what follows. The first is empty where `value` cannot be compared."""
+    if value is None or not HEADER_BYTES < len(value) <= BYTES_MAX:
+        return _NOTHING
+    try:
+        length, at = _number(value, HEADER_BYTES)
+        start = at + length
+        sequence, end = _number(value, start)
+    except IndexError:
+        return _NOTHING
+    if length < 0 or end - start > SEQUENCE_BYTES_MAX:
+        return _NOTHING
+    return value[:start], sequence, value[end:]
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """Avro's number at `at`, and where it ends. Raises IndexError where the data ends before."""
+    raw = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), at
+        shift += 7

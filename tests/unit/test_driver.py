@@ -1,0 +1,58 @@
+"""What Faust's consumer hands on, and when it fetches."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiokafka import ConsumerRecord, TopicPartition
+
+from minutebook.log.port import RawRecord
+from streams.driver import GATHER_MAX_S, InputThread, delay_s, together
+
+
+def fetched(partition: int, *offsets: int) -> list[ConsumerRecord]:
+    return [
+        ConsumerRecord(
+            "worker-reports", partition, at, 1_000 + at, 1, b"k", b"%d" % at, None, 1, 1, (("h", b"1"),)
+        )
+        for at in offsets
+    ]
+
+
+def test_the_records_of_a_partition_travel_as_one_message_at_the_last_offset() -> None:
+    places = [TopicPartition("worker-reports", number) for number in range(3)]
+    found = together({places[0]: fetched(0, 4, 5, 9), places[1]: fetched(1, 7), places[2]: []})
+    assert {
+        place.partition: [(one.offset, one.key, one.headers) for one in ones] for place, ones in found.items()
+    } == {
+        0: [(9, None, ())],
+        1: [(7, None, ())],
+    }
+    assert found[places[0]][0].value == [
+        RawRecord(at, 1_000 + at, b"k", b"%d" % at, (("h", b"1"),)) for at in (4, 5, 9)
+    ]
+
+
+def test_the_more_a_fetch_brought_the_longer_the_next_one_waits() -> None:
+    waits = [delay_s(brought) for brought in range(100)]
+    assert waits[0] == 0.0
+    assert waits == sorted(waits)
+    assert waits[-1] == GATHER_MAX_S
+
+
+async def test_a_fetch_that_is_cancelled_while_it_waits_brought_nothing() -> None:
+    """The fetcher takes an exception for the end of itself."""
+    thread, asked = InputThread.__new__(InputThread), list[tuple[object, ...]]()
+
+    async def fetch(*request: object) -> bool:
+        asked.append(request)
+        return True
+
+    thread._fetch = fetch
+    assert await thread._fetch_later("assignment", 1, "request")
+    thread._brought = 1_000_000
+    late = asyncio.create_task(thread._fetch_later("assignment", 2, "request"))
+    await asyncio.sleep(0)
+    late.cancel()
+    assert not await late
+    assert asked == [("assignment", 1, "request")]

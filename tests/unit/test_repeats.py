@@ -1,0 +1,95 @@
+"""Idle pulses known by their bytes: read as the decoder would read them, or left to it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minutebook.domain.records import Failed, FullPulse, Pulse, QueueOffer, Report, Succeeded
+from minutebook.wire import codec
+from minutebook.wire.schemas import HEADER_BYTES
+from streams.repeats import BYTES_MAX, SESSIONS_MAX, Repeats
+
+SEQUENCES = st.integers(-(2**63), 2**63 - 1)
+
+
+def report(sequence: int, session: str = "w.0", offer: int = 4, held: tuple[int, ...] = ()) -> Report:
+    full = FullPulse("w", "1", ["t"], [QueueOffer("default")], 10_000, 3_000, list(held))
+    return Report(session, sequence, Pulse(offer, -1), full)
+
+
+def heard(*reports: Report) -> Repeats:
+    """What is known after these were decoded."""
+    repeats = Repeats()
+    for one in reports:
+        repeats.keep(codec.encode(one), one)
+    return repeats
+
+
+@given(SEQUENCES, SEQUENCES, st.text(max_size=200), st.lists(SEQUENCES, max_size=3))
+def test_a_repeat_is_read_as_the_decoder_reads_it(
+    first: int, then: int, session: str, held: list[int]
+) -> None:
+    value = codec.encode(report(then, session, held=tuple(held)))
+    repeats = heard(report(first, session, held=tuple(held)))
+    assert repeats.read(value) in (None, codec.decode(value))
+    assert repeats.is_repeat(value) == (repeats.read(value) is not None)
+
+
+def test_the_same_again_is_a_repeat_whatever_its_sequence() -> None:
+    repeats = heard(report(1))
+    for sequence in (2, 63, 64, 1_000_000, 2**62 - 1):
+        assert repeats.read(codec.encode(report(sequence))) == report(sequence)
+
+
+def test_what_differs_is_no_repeat() -> None:
+    repeats = heard(report(1))
+    others = (report(2, offer=5), report(2, held=(7,)), report(2, "w.1"), report(2, "x.0"))
+    assert not any(repeats.is_repeat(codec.encode(other)) for other in others)
+
+
+def test_each_session_is_compared_with_what_it_said_last() -> None:
+    repeats = heard(report(1), report(2, "x.0", offer=9), report(3, offer=5))
+    found = [repeats.is_repeat(codec.encode(report(4, offer=offer))) for offer in (4, 5, 9)]
+    assert found == [False, True, False]
+
+
+def test_a_report_that_brings_something_is_decoded_each_time() -> None:
+    pulse = report(1)
+    failed = Failed("a", "j:1", 5, "E", "m", "", 0, 0)
+    succeeded = Succeeded(["a"], [0], ["j:1"], [5], [0], [0])
+    for more in (
+        Report("w.0", 1, pulse.pulse, pulse.full, succeeded),
+        Report("w.0", 1, pulse.pulse, pulse.full, failed=[failed]),
+        Report("w.0", 1, pulse.pulse),
+    ):
+        assert not heard(more).is_repeat(codec.encode(more))
+
+
+def test_bytes_that_are_no_report_are_left_to_the_decoder() -> None:
+    value = codec.encode(report(1))
+    repeats = heard(report(1))
+    endless = value[:HEADER_BYTES] + b"\xff" * 20
+    negative = value[:HEADER_BYTES] + b"\x03" + value[HEADER_BYTES + 1 :]
+    for broken in (None, b"", value[:HEADER_BYTES], value[: HEADER_BYTES + 3], endless, negative):
+        assert repeats.read(broken) is None
+        repeats.keep(broken, report(1))
+    assert repeats.read(value + b"\0") is None
+
+
+def test_another_version_of_the_schema_is_another_speaker() -> None:
+    value = codec.encode(report(1))
+    assert not heard(report(1)).is_repeat(b"\xc3\x01" + b"another!" + value[HEADER_BYTES:])
+
+
+def test_memory_is_bounded() -> None:
+    long = report(1, held=tuple(range(2**40, 2**40 + BYTES_MAX // 6)))
+    assert len(codec.encode(long)) > BYTES_MAX
+    repeats = heard(long)
+    assert not repeats.is_repeat(codec.encode(long))
+    value = codec.encode(report(1))
+    repeats.keep(value, report(1))
+    for number in range(SESSIONS_MAX):
+        repeats.keep(codec.encode(report(1, f"{number}.0")), report(1, f"{number}.0"))
+    assert len(repeats) <= SESSIONS_MAX
+    assert not repeats.is_repeat(value)
