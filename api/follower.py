@@ -17,6 +17,7 @@ from api.view import View
 from minutebook.clock import Clock
 from minutebook.errors import LogError, SettingsError
 from minutebook.log import admin
+from minutebook.log.fetching import wait_longer_for_all
 from minutebook.log.kafka import raw, read_range, reader
 from minutebook.log.reader import Void, next_head
 from minutebook.log.settings import KafkaSettings
@@ -74,6 +75,7 @@ class Follower:
             try:
                 await asyncio.to_thread(admin.require, self._kafka, self._view.partitions)
                 await consumer.start()
+                wait_longer_for_all(consumer)
                 return consumer
             except (KafkaError, OSError, SettingsError) as error:
                 await consumer.stop()

@@ -18,6 +18,7 @@ from typing import Any, Final
 from aiokafka import ConsumerRecord, TopicPartition
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer
 
+from minutebook.log.fetching import wait_longer_for_all
 from minutebook.log.kafka import raw
 from minutebook.wire import topics
 
@@ -40,9 +41,11 @@ class InputThread(AIOKafkaConsumerThread):
         return consumer
 
     async def on_start(self) -> None:
-        """Faust's, then the fetches are delayed."""
+        """Faust's, then the fetches are delayed, and may wait longer."""
         await super().on_start()
-        fetcher: Any = self._ensure_consumer()._fetcher
+        consumer = self._ensure_consumer()
+        wait_longer_for_all(consumer)
+        fetcher: Any = consumer._fetcher
         self._fetch = fetcher._proc_fetch_request
         fetcher._proc_fetch_request = self._fetch_later
 

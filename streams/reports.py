@@ -124,9 +124,11 @@ class Reports:
     def _held(self, session: Session, report: Report, held: list[int], draft: Draft) -> None:
         last_token = -1 if report.pulse is None else report.pulse.last_token
         missing = compare_held(session, held, last_token, report.sequence)
-        gone = self._sessions.held(session, missing.lost[: _portion(draft)])
-        self._add(draft, lost(self._book, "not_held", gone, draft.now))
-        self.withdraw(session, missing.never_taken, draft)
+        if missing.lost:
+            gone = self._sessions.held(session, missing.lost[: _portion(draft)])
+            self._add(draft, lost(self._book, "not_held", gone, draft.now))
+        if missing.never_taken:
+            self.withdraw(session, missing.never_taken, draft)
         for token in held:
             found = self._sessions.held(session, [token])
             if not found or found[0].execution.is_stopping:
