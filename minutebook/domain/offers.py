@@ -83,8 +83,10 @@ class Session:
 
     def may_be_granted(self, now: int) -> bool:
         """Whether it is heard, acknowledges what it gets, and does not merely return it."""
-        if not self.is_heard(now) or now < self.paused_until:
+        if not self.is_known or now - self.stamp >= 2 * self.pulse_ms or now < self.paused_until:
             return False
+        if not self.unacknowledged:
+            return True
         oldest = self.oldest_unacknowledged_at()
         return oldest is None or now - oldest < UNACKNOWLEDGED_HOLD_MS
 
