@@ -68,7 +68,7 @@ def _parts(value: bytes | None) -> tuple[bytes, int, bytes]:
         sequence, end = _number(value, start)
     except IndexError:
         return _NOTHING
-    if length < 0 or end - start > SEQUENCE_BYTES_MAX:
+    if end - start > SEQUENCE_BYTES_MAX:
         return _NOTHING
     return value[:start], sequence, value[end:]
 

@@ -69,6 +69,10 @@ def test_a_report_that_brings_something_is_decoded_each_time() -> None:
 def test_bytes_that_are_no_report_are_left_to_the_decoder() -> None:
     value = codec.encode(report(1))
     repeats = heard(report(1))
+    start = HEADER_BYTES + 1 + len("w.0")
+    for longer in (9, 10):
+        sequence = b"\x80" * (longer - 1) + b"\x01"
+        assert repeats.is_repeat(value[:start] + sequence + value[start + 1 :]) == (longer == 9)
     endless = value[:HEADER_BYTES] + b"\xff" * 20
     negative = value[:HEADER_BYTES] + b"\x03" + value[HEADER_BYTES + 1 :]
     for broken in (None, b"", value[:HEADER_BYTES], value[: HEADER_BYTES + 3], endless, negative):
