@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 
 from aiokafka import ConsumerRecord, TopicPartition
 
 from minutebook.log.port import RawRecord
-from streams.driver import GATHER_MAX_S, InputThread, delay_s, together
+from streams.driver import GATHER_MAX_S, InputConsumer, InputThread, delay_s, together
 
 
 def fetched(partition: int, *offsets: int) -> list[ConsumerRecord]:
@@ -31,6 +32,18 @@ def test_the_records_of_a_partition_travel_as_one_message_at_the_last_offset() -
     assert found[places[0]][0].value == [
         RawRecord(at, 1_000 + at, b"k", b"%d" % at, (("h", b"1"),)) for at in (4, 5, 9)
     ]
+
+
+def test_the_last_message_taken_is_committed_with_all_before_it() -> None:
+    """Messages are as far apart as their records are many."""
+    place = TopicPartition("worker-reports", 0)
+    consumer = InputConsumer.__new__(InputConsumer)
+    consumer._acked = defaultdict(list, {place: [4, 9]})
+    consumer._acked_index = defaultdict(set, {place: {4, 9}})
+    assert consumer._new_offset(place) == 10
+    assert consumer._new_offset(place) is None
+    consumer._acked[place].append(300)
+    assert consumer._new_offset(place) == 301
 
 
 def test_the_more_a_fetch_brought_the_longer_the_next_one_waits() -> None:
