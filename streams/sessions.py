@@ -22,7 +22,7 @@ from streams.overruns import Overruns
 
 ENDED_KEPT_MAX: Final = 16_384
 TICK_WAIT_MS: Final = 1_000
-DEADLINE_KEPT_MS: Final = 100
+DEADLINE_KEPT_MS: Final = 500
 """A fleet has a thousand sessions and hundreds of cycles a second: so long the earliest deadline is not looked for anew."""
 
 
