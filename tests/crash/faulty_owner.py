@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 import streams.cycle as cycle
@@ -52,9 +52,9 @@ def go_silent(nth: int) -> None:
     """The group's consumer stops delivering a partition, and nobody is told."""
     counter, offer = itertools.count(1), Host.offer
 
-    def silent_offer(self: Host, topic: str, partition: int, record: RawRecord) -> None:
-        if partition != 1 or next(counter) <= nth:
-            offer(self, topic, partition, record)
+    def silent_offer(self: Host, topic: str, partition: int, records: Iterable[RawRecord]) -> None:
+        brought = [record for record in records if partition != 1 or next(counter) <= nth]
+        offer(self, topic, partition, brought)
 
     Host.offer = silent_offer  # type: ignore[method-assign]
 
