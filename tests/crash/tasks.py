@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterable
 from functools import cache
@@ -73,8 +74,11 @@ def die() -> None:
 
 
 def freeze() -> None:
-    """Stop this process until somebody wakes it, as a machine out of memory or a paused guest would."""
-    os.kill(os.getpid(), signal.SIGSTOP)
+    """Stop this process until somebody wakes it, as a machine out of memory or a paused guest would.
+
+    The signal goes to this very thread: sent to the process, another thread may take it, and this one goes on for a while.
+    """
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
 @app.task("crash.note")
