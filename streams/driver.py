@@ -5,7 +5,7 @@ drained when the fetch went out is not in it, so its next records would wait out
 uncommitted records of transactions. And it takes at most 1 MiB a partition.
 
 What a fetch brings of a partition is handed on as one message, for a message costs Faust more than an idle pulse costs
-an owner; and the more the fetches bring, the longer the next one waits for more.
+an owner; and the more reports a fetch brings, the longer the next one waits for more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from minutebook.wire import topics
 FETCH_WAIT_MS: Final = 50
 GATHER_MAX_S: Final = 0.025
 GATHER_RECORD_S: Final = 0.001
-"""Each record that was fetched delays the next fetch by so much: some hundred records a second delay nothing to speak of."""
+"""Each report that was fetched delays the next fetch by so much: some hundred a second delay nothing to speak of."""
 
 
 class InputThread(AIOKafkaConsumerThread):
@@ -59,7 +59,7 @@ class InputThread(AIOKafkaConsumerThread):
 
     async def _fetch_records(self, *arguments: Any, **more: Any) -> Any:
         found = await super()._fetch_records(*arguments, **more)
-        self._brought = sum(map(len, found.values()))
+        self._brought = reports_among(found)
         return found
 
 
@@ -86,8 +86,19 @@ class InputConsumer(Consumer):
         return offset
 
 
+def reports_among(found: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> int:
+    """How many reports of workers a fetch brought; 0 if it brought anything else too, for commands and mail have senders
+    that wait.
+    """
+    counts = {place.topic: 0 for place in found}
+    for place, records in found.items():
+        counts[place.topic] += len(records)
+    is_mixed = any(count for topic, count in counts.items() if not topic.endswith(topics.REPORTS))
+    return 0 if is_mixed else sum(counts.values())
+
+
 def delay_s(brought: int) -> float:
-    """How long a fetch waits after one that brought so many records."""
+    """How long a fetch waits after one that brought so many reports."""
     return min(GATHER_MAX_S, brought * GATHER_RECORD_S)
 
 

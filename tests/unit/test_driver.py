@@ -8,7 +8,7 @@ from collections import defaultdict
 from aiokafka import ConsumerRecord, TopicPartition
 
 from minutebook.log.port import RawRecord
-from streams.driver import GATHER_MAX_S, InputConsumer, InputThread, delay_s, together
+from streams.driver import GATHER_MAX_S, InputConsumer, InputThread, delay_s, reports_among, together
 
 
 def fetched(partition: int, *offsets: int) -> list[ConsumerRecord]:
@@ -44,6 +44,15 @@ def test_the_last_message_taken_is_committed_with_all_before_it() -> None:
     assert consumer._new_offset(place) is None
     consumer._acked[place].append(300)
     assert consumer._new_offset(place) == 301
+
+
+def test_commands_and_mail_keep_no_fetch_waiting() -> None:
+    reports = {TopicPartition("x.worker-reports", number): fetched(number, 1, 2, 3) for number in (0, 1)}
+    assert reports_among(reports) == 6
+    for topic in ("x.job-commands", "x.partition-mail"):
+        assert reports_among(reports | {TopicPartition(topic, 0): []}) == 6
+        assert reports_among(reports | {TopicPartition(topic, 0): fetched(0, 1)}) == 0
+    assert reports_among({}) == 0
 
 
 def test_the_more_a_fetch_brought_the_longer_the_next_one_waits() -> None:
