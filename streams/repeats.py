@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from minutebook.domain.records import Report
+from minutebook.log.batches import varint
 from minutebook.wire.schemas import HEADER_BYTES
 
 SESSIONS_MAX: Final = 16_384
@@ -63,23 +64,11 @@ def _parts(value: bytes | None) -> tuple[bytes, int, bytes]:
     if value is None or not HEADER_BYTES < len(value) <= BYTES_MAX:
         return _NOTHING
     try:
-        length, at = _number(value, HEADER_BYTES)
+        length, at = varint(value, HEADER_BYTES)
         start = at + length
-        sequence, end = _number(value, start)
+        sequence, end = varint(value, start)
     except IndexError:
         return _NOTHING
     if end - start > SEQUENCE_BYTES_MAX:
         return _NOTHING
     return value[:start], sequence, value[end:]
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Avro's number at `at`, and where it ends. Raises IndexError where the data ends before."""
-    raw = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (raw >> 1) ^ -(raw & 1), at
-        shift += 7

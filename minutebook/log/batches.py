@@ -149,9 +149,9 @@ def _records(plain: bytes) -> Iterator[DefaultRecord]:
     stamp_type = DefaultRecordBatch(plain).timestamp_type
     at = _HEADER.size
     for _ in range(count):
-        _, at = _varint(plain, at)
-        delta, at = _varint(plain, at + 1)
-        offset, at = _varint(plain, at)
+        _, at = varint(plain, at)
+        delta, at = varint(plain, at + 1)
+        offset, at = varint(plain, at)
         key, at = _sized(plain, at)
         value, at = _sized(plain, at)
         headers, at = _headers(plain, at)
@@ -160,7 +160,7 @@ def _records(plain: bytes) -> Iterator[DefaultRecord]:
 
 
 def _headers(data: bytes, at: int) -> tuple[list[tuple[str, bytes | None]], int]:
-    count, at = _varint(data, at)
+    count, at = varint(data, at)
     found: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         name, at = _sized(data, at)
@@ -171,12 +171,12 @@ def _headers(data: bytes, at: int) -> tuple[list[tuple[str, bytes | None]], int]
 
 def _sized(data: bytes, at: int) -> tuple[bytes | None, int]:
     """Bytes with their length before them, and where they end; a length below 0 = null."""
-    length, at = _varint(data, at)
+    length, at = varint(data, at)
     return (None, at) if length < 0 else (data[at : at + length], at + length)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag number, and where it ends."""
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """The zigzag number at `at`, as Kafka and Avro write it, and where it ends. Raises IndexError where the data ends before."""
     value = shift = 0
     while True:
         byte = data[at]
