@@ -115,8 +115,7 @@ def decide_claims(
         elif spec is not None and payload_bytes >= room_bytes:
             decision = decision._replace(outcome="later")
         elif spec is not None:
-            lane = Lane(spec.queue, spec.task, spec.priority, claim.tenant, spec.limit)
-            found = permitted(lane)
+            found = permitted(spec.lane(claim.tenant))
             if found is None:
                 decisions.append(decision._replace(outcome="no_permit"))
                 continue

@@ -221,8 +221,7 @@ def _has_room(book: Book, place: bytes) -> bool:
     if spec is None:
         return True
     tenant = keys.names(place[keys.DAY_BYTES :])[0]
-    lane = keys.Lane(spec.queue, spec.task, spec.priority, tenant)
-    return (book.counts.get(lane.prefix()) or 0) < WAITING_MAX
+    return (book.counts.get(spec.lane(tenant).prefix()) or 0) < WAITING_MAX
 
 
 def _redrive(book: Book, fact: OperationFact, row: bytes, now: int) -> list[Event]:

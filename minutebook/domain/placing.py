@@ -106,8 +106,7 @@ def reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int, more_ope
 
 def lane_of(book: Book, key: bytes, version: int) -> keys.Lane:
     """The lane of the queued set that an execution with that version belongs to."""
-    spec = spec_of(book, key, version)
-    return keys.Lane(spec.queue, spec.task, spec.priority, keys.names(key)[0], spec.limit)
+    return spec_of(book, key, version).lane(keys.names(key)[0])
 
 
 def count_all(book: Book, changes: Counter[bytes], sign: int) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from minutebook.domain.keys import Lane
 from minutebook.domain.policy import DEFAULT, Policy
 
 NONE_AT: Final = -1
@@ -52,6 +53,10 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
     explicit: Policy | None = None
     limit: str = ""
     notify: str = ""
+
+    def lane(self, tenant: str) -> Lane:
+        """Where an execution of this version, of a job of `tenant`, waits in the queued set."""
+        return Lane(self.queue, self.task, self.priority, tenant, self.limit)
 
     @property
     def policy(self) -> Policy:

@@ -64,7 +64,7 @@ class Desks:
 
     def dead(self, *jobs: str, tenant: str = TENANT, **why: str) -> list[str]:
         """Jobs whose one execution is given up now; their executions."""
-        fields = {name: why.pop(name) for name in ("task", "queue") if name in why}
+        fields = {name: why.pop(name) for name in ("task", "queue", "limit") if name in why}
         self.submit(*jobs, tenant=tenant, **fields)
         at = self.now
         for _ in range(DUE_CYCLES):

@@ -208,10 +208,11 @@ def test_a_step_does_a_bounded_number_and_looks_at_a_bounded_number(monkeypatch:
     assert ended.done == 20
 
 
-def test_nothing_is_added_while_enough_of_its_kind_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limit", ["", "shared"])
+def test_nothing_is_added_while_enough_of_its_kind_waits(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operation_steps, "WAITING_MAX", 5)
     desks = Desks(1)
-    desks.dead(*jobs(30))
+    desks.dead(*jobs(30), limit=limit)
     desks.cycle(1)
     desks.start(rate_per_s=50)
     for _ in range(100):
