@@ -98,6 +98,16 @@ def limit_subject(name: str) -> str:
     return f"limit:{name}"
 
 
+def calendar_key(tenant: str, name: str) -> str:
+    """Key of a calendar's records on `job-commands`; it fixes the calendar's home."""
+    return f"calendar:{tenant}:{name}"
+
+
+def calendar_subject(name: str) -> str:
+    """What stands for the job id where the answer to a calendar's command is kept; no job has such an id."""
+    return f"calendar:{name}"
+
+
 def operation_key(tenant: str, operation: str) -> str:
     """Key of a bulk operation's records on `job-commands`; it fixes the operation's home."""
     return f"operation:{tenant}:{operation}"

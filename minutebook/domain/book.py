@@ -63,7 +63,7 @@ FAMILIES: Final = (
 )
 REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "alerts", "asked")
 CACHED_MAX: Final = 20_000
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Version of these rows: a store of another version is dropped and folded again."""
 DEFAULT_QUEUE: Final = "default"
 

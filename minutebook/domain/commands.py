@@ -11,13 +11,14 @@ import msgspec
 
 from minutebook.domain.operation import OperationFilter
 from minutebook.domain.policy import Policy
+from minutebook.domain.timing import Timing
 
 REASON_CHARS_MAX: Final = 1_000
 """A longer reason is cut."""
 
 
 class SubmitJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Command: register a job. At most one of run_at, delay_ms, cron; none = now. Key <tenant>/<job_id>."""
+    """Command: register a job. At most one of run_at, delay_ms, cron, every_ms; none = now. Key <tenant>/<job_id>."""
 
     tenant: str
     job_id: str
@@ -39,6 +40,10 @@ class SubmitJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     policy: Policy | None = None  # null = the defaults
     limit: str = ""  # name of the limit that holds beside the tenant's; empty = none
     notify: str = ""  # URL that its alerts go to; empty = the tenant's target
+    every_ms: int | None = (
+        None  # interval, counted from start_at or else from the broker's stamp of this record
+    )
+    timing: Timing | None = None  # null = the defaults
 
 
 class CancelJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -50,6 +55,45 @@ class CancelJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     issued_at: int  # ms since the epoch, UTC, by the sender's clock
     actor: str = ""  # as claimed by the sender
     reason: str = ""
+    expected_version: int | None = None  # of the job; null = any
+
+
+class PauseJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: no instant of a job comes due until it is resumed; what is open goes on. Key <tenant>/<job_id>."""
+
+    tenant: str
+    job_id: str
+    command_id: str  # 1-64 of [A-Za-z0-9._-]; deduplicated per (tenant, job id)
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+    expected_version: int | None = None  # of the job; null = any
+
+
+class ResumeJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: instants of a paused job come due again. Key <tenant>/<job_id>."""
+
+    tenant: str
+    job_id: str
+    command_id: str  # 1-64 of [A-Za-z0-9._-]; deduplicated per (tenant, job id)
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+    is_caught_up: bool = False  # those of the pause are made up for, as the misfire policy says; else skipped
+    expected_version: int | None = None  # of the job; null = any
+
+
+class EditJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: another version of a job, from the next instant on. Key <tenant>/<job_id>."""
+
+    tenant: str
+    job_id: str
+    command_id: str  # 1-64 of [A-Za-z0-9._-]; deduplicated per (tenant, job id)
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+    expected_version: int | None = None  # of the job; null = any
+    job: SubmitJob  # the whole job as it is to be, under the same ids
 
 
 class RunJobNow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -138,7 +182,7 @@ class StartOperation(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     issued_at: int  # ms since the epoch, UTC, by the sender's clock
     actor: str = ""  # as claimed by the sender
     reason: str = ""
-    kind: str = "redrive"  # redrive: run dead executions again
+    kind: str = "redrive"  # redrive: run dead executions again; backfill: run past instants of a job
     filter: OperationFilter
     rate_per_s: int = 0  # over all partitions, 0 = as fast as live work allows
 
@@ -212,10 +256,37 @@ class AskWorker(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     what: str  # quiet, resume or stop
 
 
-JobCommand = SubmitJob | CancelJob | RunJobNow | CancelExecution | RedriveExecution
+class DeclareCalendar(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: declare the dates of a calendar or change them. Key calendar:<tenant>:<name>."""
+
+    tenant: str
+    name: str  # of the calendar
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    reason: str = ""
+    first_days: list[int]  # first date of each range, in days since 1970-01-01
+    last_days: list[int]  # last date of each range, the same number of them
+
+
+class DeleteCalendar(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: free the jobs of a calendar from it. Key calendar:<tenant>:<name>."""
+
+    tenant: str
+    name: str  # of the calendar
+    command_id: str
+    issued_at: int
+    actor: str = ""
+    reason: str = ""
+
+
+JobCommand = (
+    SubmitJob | CancelJob | RunJobNow | CancelExecution | RedriveExecution | PauseJob | ResumeJob | EditJob
+)
 QueueCommand = DeclareQueue | PauseQueue | ResumeQueue | DrainQueue
 LimitCommand = DeclareLimit | PauseLimit | DeleteLimit
+CalendarCommand = DeclareCalendar | DeleteCalendar
 OperationCommand = StartOperation | CancelOperation
 NamedCommand = QueueCommand | DeclareTask | AskWorker
 """About something that has a name and belongs to no tenant."""
-Command = JobCommand | NamedCommand | LimitCommand | OperationCommand
+Command = JobCommand | NamedCommand | LimitCommand | OperationCommand | CalendarCommand

@@ -14,15 +14,19 @@ from minutebook.domain.book import Book
 from minutebook.domain.commands import (
     REASON_CHARS_MAX,
     AskWorker,
+    CalendarCommand,
     CancelExecution,
     CancelJob,
     Command,
     DeclareTask,
+    EditJob,
     JobCommand,
     LimitCommand,
     NamedCommand,
     OperationCommand,
+    PauseJob,
     RedriveExecution,
+    ResumeJob,
     RunJobNow,
     SubmitJob,
 )
@@ -58,6 +62,8 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
             return decide_limit(book, command, stamp)
         if isinstance(command, OperationCommand):
             return decide_operation(book, command, stamp)
+        if isinstance(command, CalendarCommand):
+            raise Refusal("invalid", "name", "no calendars are taken")
         if isinstance(command, NamedCommand):
             return _decide_named(book, command, stamp)
         return [_decide_job(book, row, command, stamp)]
@@ -90,6 +96,8 @@ def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> Even
             return _cancel_execution(book, command, stamp)
         case RedriveExecution():
             return redrive(book, known, command, stamp)
+        case PauseJob() | ResumeJob() | EditJob():
+            raise Refusal("invalid", "id", "a job cannot be changed")
         case _:
             assert_never(command)
 
@@ -110,6 +118,9 @@ def _check_names(command: Command) -> None:
     elif isinstance(command, OperationCommand):
         if not ids.is_name(command.operation):
             raise Refusal("invalid", "operation", "1-128 ASCII letters, digits, . _ -")
+    elif isinstance(command, CalendarCommand):
+        if not ids.is_name(command.name):
+            raise Refusal("invalid", "name", "1-128 ASCII letters, digits, . _ -")
     elif not ids.is_name(command.job_id):
         raise Refusal("invalid", "id", "1-128 ASCII letters, digits, . _ -")
     if not ids.is_command_id(command.command_id):

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain import keys
+from minutebook.domain import keys, plans
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.giving_up import Held, expiry
@@ -19,7 +19,6 @@ from minutebook.domain.placing import job_version, spec_of
 from minutebook.domain.policy import Policy
 from minutebook.domain.retries import expired, expired_instant
 from minutebook.domain.state import NONE_AT, UNCHANGED, Execution, Job, Spec
-from minutebook.domain.submit import next_cron_instant
 
 MISFIRE_WINDOW_MS: Final = keys.DAY_MS
 MISFIRE_MAX: Final = 100
@@ -66,10 +65,10 @@ def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
     spec = job_version(book, row, job.version)
     tenant, job_id = keys.names(row)
     following = NONE_AT
-    if spec.cron:
-        following = next_cron_instant(spec.cron, spec.zone, job.next_at, ids.job_key(tenant, job_id))
+    if spec.is_recurring:
+        following = plans.next_at(tenant, job_id, spec, job.next_at)
     is_alone = following == NONE_AT or following > now
-    if is_alone and (not spec.cron or now - job.next_at <= MISFIRE_WINDOW_MS):
+    if is_alone and (not spec.is_recurring or now - job.next_at <= MISFIRE_WINDOW_MS):
         reason = expired_instant(spec.policy, job.next_at, now)
         if reason:
             return [], [_skip(tenant, job_id, reason, [job.next_at], following)]
@@ -143,15 +142,15 @@ def _expiry(row: bytes, execution: Execution, policy: Policy, now: int) -> list[
 
 
 def _missed(tenant: str, job_id: str, job: Job, spec: Spec, now: int) -> tuple[list[Due], list[Event]]:
-    missed, job_key = [job.next_at], ids.job_key(tenant, job_id)
+    missed = [job.next_at]
     while len(missed) < MISSED_STEP_MAX:
-        following = next_cron_instant(spec.cron, spec.zone, missed[-1], job_key)
+        following = plans.next_at(tenant, job_id, spec, missed[-1])
         if following == NONE_AT or following > now:
             break
         missed.append(following)
     else:
         # There are more: the latest of these may yet be among the ones that run.
-        following = next_cron_instant(spec.cron, spec.zone, missed[-1], job_key)
+        following = plans.next_at(tenant, job_id, spec, missed[-1])
         if following != NONE_AT and following <= now:
             return [], [_skip(tenant, job_id, "misfire", missed[:-MISFIRE_MAX], missed[-MISFIRE_MAX])]
     kept = [at for at in missed[-MISFIRE_MAX:] if now - at <= MISFIRE_WINDOW_MS]

@@ -115,6 +115,8 @@ def _run(execution: Execution, token: int, session: str, now: int) -> Execution:
         execution.is_stopping,
         now,
         execution.details,
+        [],
+        execution.is_catch_up,
     )
 
 

@@ -2,7 +2,7 @@
 
 What is decided together for many executions is one event with columns of equal length; `tenants`, `queues`, `tasks`
 and `sessions` are dictionaries of an event, and `tenant`, `queue`, `task`, `session` columns index into them.
-Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v3.avsc` is the wire form.
+Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v4.avsc` is the wire form.
 """
 
 from __future__ import annotations
@@ -10,8 +10,17 @@ from __future__ import annotations
 import msgspec
 
 from minutebook.domain.alert_events import AlertRaised as AlertRaised
+from minutebook.domain.calendar_events import CalendarCopied as CalendarCopied
+from minutebook.domain.calendar_events import CalendarDeclared as CalendarDeclared
 from minutebook.domain.fleet_events import TaskDeclared as TaskDeclared
 from minutebook.domain.fleet_events import WorkerAsked as WorkerAsked
+from minutebook.domain.job_events import ExecutionsPlaced as ExecutionsPlaced
+from minutebook.domain.job_events import JobEdited as JobEdited
+from minutebook.domain.job_events import JobPaused as JobPaused
+from minutebook.domain.job_events import JobResumed as JobResumed
+from minutebook.domain.job_events import JobsRescheduled as JobsRescheduled
+from minutebook.domain.job_events import JobSubmitted as JobSubmitted
+from minutebook.domain.job_events import ReschedulingStarted as ReschedulingStarted
 from minutebook.domain.limit_events import LimitCopied as LimitCopied
 from minutebook.domain.limit_events import LimitDeclared as LimitDeclared
 from minutebook.domain.limit_events import PermitsAsked as PermitsAsked
@@ -26,7 +35,6 @@ from minutebook.domain.operation_events import OperationCopied as OperationCopie
 from minutebook.domain.operation_events import OperationCounted as OperationCounted
 from minutebook.domain.operation_events import OperationEnded as OperationEnded
 from minutebook.domain.operation_events import OperationStarted as OperationStarted
-from minutebook.domain.policy import Policy
 from minutebook.domain.queue_events import QueueCopied as QueueCopied
 from minutebook.domain.queue_events import QueueDeclared as QueueDeclared
 
@@ -98,33 +106,6 @@ class ExecutionsQueued(msgspec.Struct, frozen=True, gc=False):
     priorities: list[int]
     limits: list[str] = []  # dictionary of limit
     limit: list[int] = []  # empty or one per row
-
-
-class JobSubmitted(msgspec.Struct, frozen=True, gc=False):
-    """A job and its first version."""
-
-    tenant: str
-    job_id: str
-    command_id: str
-    actor: str
-    issued_at: int
-    accepted_at: int  # the broker's stamp of the command
-    fingerprint: bytes
-    task: str
-    payload: bytes
-    key_id: int  # 0 = clear
-    payload_sha256: bytes
-    queue: str
-    cron: str  # empty = once
-    zone: str
-    late: str
-    timeout_ms: int
-    priority: int
-    next_at: int  # first instant
-    traceparent: str
-    policy: Policy | None = None  # None = the defaults
-    limit: str = ""  # empty = none
-    notify: str = ""  # where its alerts go; empty = the tenant's target
 
 
 class AttemptFailed(msgspec.Struct, frozen=True, gc=False):
@@ -483,4 +464,12 @@ Event = (
     | OperationEnded
     | TaskDeclared
     | WorkerAsked
+    | JobEdited
+    | JobPaused
+    | JobResumed
+    | ExecutionsPlaced
+    | JobsRescheduled
+    | ReschedulingStarted
+    | CalendarDeclared
+    | CalendarCopied
 )

@@ -19,8 +19,9 @@ from minutebook.domain.placing import (
     take_running,
 )
 from minutebook.domain.record_folds import answer
-from minutebook.domain.state import NONE_AT, Answer, Execution, Job, Spec
+from minutebook.domain.state import NONE_AT, Answer, Execution, Job
 from minutebook.domain.transitions import require
+from minutebook.domain.versions import version_of
 from minutebook.errors import BrokenFrameError
 
 replace = msgspec.structs.replace
@@ -30,7 +31,7 @@ def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> No
     """A job and its first version, with its row of the time index."""
     row = keys.job_row(event.tenant, event.job_id)
     at = max(event.next_at, now)
-    is_once = not event.cron
+    is_once = not event.cron and event.every_ms == NONE_AT
     open_count = 1 if is_once else 0
     job = Job(
         1,
@@ -44,21 +45,9 @@ def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> No
         event.accepted_at,
         is_once,
         event.policy is not None and event.policy.has_deadlines,
+        jitter_ms=0 if event.timing is None else event.timing.jitter_ms,
     )
-    spec = Spec(
-        event.task,
-        event.queue,
-        event.priority,
-        event.payload,
-        event.cron,
-        event.zone,
-        event.timeout_ms,
-        event.traceparent,
-        event.policy,
-        event.limit,
-        event.notify,
-    )
-    book.specs.put(keys.spec_row(row, 1), spec)
+    book.specs.put(keys.spec_row(row, 1), version_of(event))
     book.jobs.put(row, job)
     book.index.put(keys.index_row(at, keys.JOB, row), b"")
 

@@ -25,8 +25,9 @@ class OperationFilter(msgspec.Struct, frozen=True, gc=False):
     error_type: str = ""  # of the last error
     cause: str = ""  # permanent, attempts, losses or deadline
     job_prefix: str = ""  # start of the job id
-    from_at: int = NONE_AT  # given up at or after, ms, -1 = any
-    until_at: int = NONE_AT  # given up before, ms, -1 = any
+    from_at: int = NONE_AT  # ms, -1 = any: given up at or after; of a backfill, the first instant
+    until_at: int = NONE_AT  # ms, -1 = any: given up before; of a backfill, behind the last instant
+    job_id: str = ""  # of one job
 
     def fits_end(self, given_up_at: int, cause: str, error_type: str) -> bool:
         """Whether an execution that ended so is meant, as far as its end says."""

@@ -72,6 +72,9 @@ def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now
         job.is_once,
         job.has_deadlines,
         job.last_version,
+        job.runs,
+        job.held,
+        job.jitter_ms,
     )
 
 
@@ -90,6 +93,9 @@ def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outc
         job.is_once,
         job.has_deadlines,
         job.last_version,
+        job.runs,
+        job.held,
+        job.jitter_ms,
     )
 
 

@@ -161,6 +161,17 @@ class LimitFact(msgspec.Struct, frozen=True, gc=False):
     is_deleted: bool
 
 
+class CalendarFact(msgspec.Struct, frozen=True, gc=False):
+    """A calendar as declared at its home partition."""
+
+    tenant: str
+    name: str
+    version: int
+    first_days: list[int]  # first date of each range, in days since 1970-01-01
+    last_days: list[int]  # last date of each range, the same number of them
+    is_deleted: bool
+
+
 class PermitDemand(msgspec.Struct, frozen=True, gc=False):
     """A partition could use permits of a limit whose home this is."""
 
@@ -212,6 +223,7 @@ class Mail(msgspec.Struct, frozen=True, gc=False):
         | PermitReturn
         | OperationFact
         | OperationCount
+        | CalendarFact
     )
 
 

@@ -28,6 +28,8 @@ _COLUMNS: dict[type, tuple[str, ...]] = {
     facts.PermitsReceived: ("permits",),
     facts.PermitsReleased: ("permits",),
     facts.PermitsReturned: ("permits",),
+    facts.ExecutionsPlaced: ("scheduled_at", "due_at", "place_at"),
+    facts.JobsRescheduled: ("job_ids", "tenant", "next_at"),
     facts.AttemptsLost: ("executions", "tenant", "tokens", "session", "has_retry"),
 }
 

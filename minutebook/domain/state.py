@@ -11,6 +11,8 @@ import msgspec
 
 from minutebook.domain.keys import Lane
 from minutebook.domain.policy import DEFAULT, Policy
+from minutebook.domain.timing import DEFAULT as DEFAULT_TIMING
+from minutebook.domain.timing import Timing
 
 NONE_AT: Final = -1
 UNCHANGED: Final = -2
@@ -19,7 +21,8 @@ UNCHANGED: Final = -2
 
 class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A job that is not closed. `open` counts its open executions; `indexed_at` is where its row of the index lies.
-    `version` is what comes due next; versions are numbered up to `last_version`.
+    `version` is what comes due next; versions are numbered up to `last_version`. `runs`: instants of its schedule that
+    became executions. `held`: ids of the executions that wait until no other is open, the earliest first.
 
     A job that fires once (`is_once`) counts its one execution as open from the start and keeps `next_at` and
     `indexed_at`, so that its row need not be written again when it comes due.
@@ -37,6 +40,9 @@ class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_once: bool = False
     has_deadlines: bool = False
     last_version: int = 1
+    runs: int = 0
+    held: list[str] = []
+    jitter_ms: int = 0
 
 
 class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -53,6 +59,9 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
     explicit: Policy | None = None
     limit: str = ""
     notify: str = ""
+    every_ms: int = NONE_AT
+    anchor_at: int = NONE_AT
+    explicit_timing: Timing | None = None
 
     def lane(self, tenant: str) -> Lane:
         """Where an execution of this version, of a job of `tenant`, waits in the queued set."""
@@ -63,10 +72,21 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
         """How attempts are retried and bounded."""
         return self.explicit or DEFAULT
 
+    @property
+    def timing(self) -> Timing:
+        """How instants are bounded, spread and made up for."""
+        return self.explicit_timing or DEFAULT_TIMING
+
+    @property
+    def is_recurring(self) -> bool:
+        """Whether it has a rule of instants rather than one."""
+        return bool(self.cron) or self.every_ms != NONE_AT
+
 
 class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """An open execution. `ready_at` is its time in the queued set, `indexed_at` its place in the time index;
     `details` is what an attempt noted last, to resume from; `permits` are those it runs under, by name of the limit.
+    `is_catch_up`: its instant is made up for, so it waits behind all that come due at theirs.
     """
 
     version: int
@@ -86,6 +106,7 @@ class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
     started_at: int = NONE_AT
     details: bytes = b""
     permits: list[tuple[str, int]] = []
+    is_catch_up: bool = False
 
 
 class DeadExecution(Execution, array_like=True, frozen=True, gc=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from minutebook import ids
 from minutebook.domain.commands import (
     AskWorker,
+    CalendarCommand,
     Command,
     DeclareTask,
     JobCommand,
@@ -21,6 +22,8 @@ def subject_of(command: Command) -> tuple[str, str]:
         return "", command.name
     if isinstance(command, OperationCommand):
         return command.tenant, ids.operation_subject(command.operation)
+    if isinstance(command, CalendarCommand):
+        return command.tenant, ids.calendar_subject(command.name)
     return command.tenant, ids.limit_subject(command.name)
 
 
@@ -32,6 +35,8 @@ def key_of(command: Command) -> str:
         return _key_of_named(command)
     if isinstance(command, OperationCommand):
         return ids.operation_key(command.tenant, command.operation)
+    if isinstance(command, CalendarCommand):
+        return ids.calendar_key(command.tenant, command.name)
     return ids.limit_key(command.tenant, command.name)
 
 
@@ -49,4 +54,6 @@ def is_addressed(command: Command) -> bool:
         return ids.is_name(command.tenant) and ids.is_name(command.job_id)
     if isinstance(command, NamedCommand | OperationCommand):
         return True
+    if isinstance(command, CalendarCommand):
+        return ids.is_name(command.tenant) and ids.is_name(command.name)
     return ids.is_name(command.tenant) and (not command.name or ids.is_name(command.name))

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain import keys, notify, policy
+from minutebook.domain import keys, notify, plans, policy
+from minutebook.domain import timing as timings
 from minutebook.domain.book import Book
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.events import Event
-from minutebook.domain.policy import DEFAULT, Policy
+from minutebook.domain.policy import DEFAULT
 from minutebook.domain.refusal import Refusal
 from minutebook.domain.state import NONE_AT, Job
+from minutebook.domain.versions import version_of
 from minutebook.errors import ScheduleError
-from minutebook.ids import Instant
-from minutebook.schedule import is_hashed, next_instant, parse_cron, zone
+from minutebook.schedule import zone
+from minutebook.schedule.every import is_every
 
 HORIZON_MS: Final = 100 * 366 * keys.DAY_MS
 LATE_MAX_MS: Final = keys.DAY_MS
@@ -28,9 +29,24 @@ TIMEOUT_MIN_MS: Final = 1_000
 TIMEOUT_MAX_MS: Final = 7 * keys.DAY_MS
 
 
+_MOMENTS: Final = ("run_at", "delay_ms", "cron", "every_ms")
+_RECURRING_ONLY: Final = (
+    ("start_at", "start_at"),
+    ("end_at", "end_at"),
+    ("max_runs", "max_runs"),
+    ("gap", "gap"),
+    ("fold", "fold"),
+    ("day_match", "day_match"),
+    ("calendars/exclude", "exclude"),
+    ("calendars/include", "include"),
+    ("overlap", "overlap"),
+)
+"""(field of the create body, name in `Timing`) of what only more than one instant can have."""
+
 _PRINTED: Final = (
     "cron",
     "delay_ms",
+    "every_ms",
     "late",
     "limit",
     "notify",
@@ -42,7 +58,7 @@ _PRINTED: Final = (
     "timeout_ms",
     "zone",
 )
-_PRINTED_POLICY: Final = tuple(sorted(Policy.__struct_fields__))
+_PRINTED_PARTS: Final = (("policy", DEFAULT), ("timing", timings.DEFAULT))
 _DEFAULT: Final = SubmitJob(tenant="", job_id="", command_id="", issued_at=0, task="", payload=b"null")
 
 
@@ -54,11 +70,14 @@ def fingerprint(command: SubmitJob) -> bytes:
     given = {
         name: getattr(command, name) for name in _PRINTED if getattr(command, name) != getattr(_DEFAULT, name)
     }
-    if command.policy is not None:
-        for name in _PRINTED_POLICY:
-            value = getattr(command.policy, name)
-            if value != getattr(DEFAULT, name):
-                given[name] = value
+    for field, default in _PRINTED_PARTS:
+        part = getattr(command, field)
+        if part is not None:
+            given |= {
+                name: getattr(part, name)
+                for name in default.__struct_fields__
+                if getattr(part, name) != getattr(default, name)
+            }
     total = hashlib.sha256()
     for name in sorted(given):
         value = given[name]
@@ -73,8 +92,12 @@ def submit(book: Book, row: bytes, known: Job | None, command: SubmitJob, stamp:
     if known is not None:
         return _exists(command, known, print_)
     _check_body(book, command)
-    next_at = _first_instant(command, stamp)
-    return facts.JobSubmitted(
+    return submitted(command, print_, stamp)
+
+
+def submitted(command: SubmitJob, print_: bytes, stamp: int) -> facts.JobSubmitted:
+    """The job that the command describes, as of `stamp`. Raises Refusal for a schedule that has no instant."""
+    event = facts.JobSubmitted(
         tenant=command.tenant,
         job_id=command.job_id,
         command_id=command.command_id,
@@ -92,12 +115,24 @@ def submit(book: Book, row: bytes, known: Job | None, command: SubmitJob, stamp:
         late=command.late,
         timeout_ms=command.timeout_ms,
         priority=command.priority,
-        next_at=next_at,
+        next_at=NONE_AT,
         traceparent=command.traceparent,
         policy=None if command.policy == DEFAULT else command.policy,
         limit=command.limit,
         notify=command.notify,
+        every_ms=NONE_AT if command.every_ms is None else command.every_ms,
+        anchor_at=_anchor_at(command, stamp),
+        timing=None if command.timing == timings.DEFAULT else command.timing,
     )
+    return msgspec.structs.replace(event, next_at=_first_instant(command, event, stamp))
+
+
+def _anchor_at(command: SubmitJob, stamp: int) -> int:
+    """What an interval counts from."""
+    if command.every_ms is None and not is_every(command.cron or ""):
+        return NONE_AT
+    start_at = None if command.timing is None else command.timing.start_at
+    return stamp if start_at is None else start_at
 
 
 def _exists(command: SubmitJob, known: Job, print_: bytes) -> Event:
@@ -127,9 +162,26 @@ def _check_body(book: Book, command: SubmitJob) -> None:
         raise Refusal("queue_draining", "queue", "it takes no new jobs: choose another queue, or resume it")
     if command.limit and not ids.is_name(command.limit):
         raise Refusal("invalid", "limit", "1-128 ASCII letters, digits, . _ -; leave it out for none")
-    moments = [name for name in ("run_at", "delay_ms", "cron") if getattr(command, name) is not None]
+    moments = [name for name in _MOMENTS if getattr(command, name) is not None]
     if len(moments) > 1:
-        raise Refusal("invalid", moments[1].removesuffix("_ms"), "give at most one of run_at, delay, cron")
+        remedy = "give at most one of run_at, delay, cron, every"
+        raise Refusal("invalid", moments[1].removesuffix("_ms"), remedy)
+    _check_timing(command)
+
+
+def _check_timing(command: SubmitJob) -> None:
+    every_ms = command.every_ms
+    if every_ms is not None and not timings.INTERVAL_MIN_MS <= every_ms <= timings.INTERVAL_MAX_MS:
+        raise Refusal("invalid", "every", "from 1 second to 366 days")
+    timing = command.timing or timings.DEFAULT
+    for field, remedy in timings.faults(timing):
+        raise Refusal("invalid", field, remedy)
+    if command.cron is None and every_ms is None:
+        for field, name in _RECURRING_ONLY:
+            if getattr(timing, name) != getattr(timings.DEFAULT, name):
+                raise Refusal(
+                    "invalid", field, "it needs cron or every: a job that fires once has one instant"
+                )
 
 
 def check_payload(payload: bytes) -> None:
@@ -143,14 +195,15 @@ def check_payload(payload: bytes) -> None:
         raise Refusal("invalid", "payload", "one JSON text in UTF-8; null where there is nothing") from error
 
 
-def _first_instant(command: SubmitJob, stamp: int) -> int:
+def _first_instant(command: SubmitJob, event: facts.JobSubmitted, stamp: int) -> int:
     try:
         zone(command.zone)
-        if command.cron is not None:
-            key = ids.job_key(command.tenant, command.job_id)
-            first = next_cron_instant(command.cron, command.zone, stamp, key)
+        version = version_of(event)
+        if version.is_recurring:
+            first = plans.next_at(command.tenant, command.job_id, version, stamp)
             if first == NONE_AT:
-                raise Refusal("invalid", "cron", "it has no instant left")
+                field = "cron" if command.timing is None or command.timing.end_at is None else "end_at"
+                raise Refusal("invalid", field, "it has no instant left")
             return first
     except ScheduleError as error:
         raise Refusal("invalid", error.field, error.reason) from error
@@ -167,18 +220,3 @@ def _within(at: int, field: str, command: SubmitJob, stamp: int) -> int:
     if stamp - at > LATE_MAX_MS and command.late != "run":
         raise Refusal("invalid", field, "more than a day past; give late=run to run it all the same")
     return at
-
-
-def next_cron_instant(cron: str, zone_name: str, after: int, job_key: str) -> int:
-    """First instant of the schedule strictly later than `after` (ms, UTC), NONE_AT if there is none.
-
-    `job_key`: of the job, which an `H` takes its values from. Computed once per distinct (cron, zone, after), for all
-    jobs but those with an `H`. Raises ScheduleError.
-    """
-    return _next_cron_instant(cron, zone_name, after, job_key if is_hashed(cron) else None)
-
-
-@lru_cache(maxsize=1 << 16)
-def _next_cron_instant(cron: str, zone_name: str, after: int, job_key: str | None) -> int:
-    found = next_instant(parse_cron(cron, job_key), zone_name, Instant(after))
-    return NONE_AT if found is None else found

@@ -54,6 +54,9 @@ def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
         event.policy,
         event.limit,
         event.notify,
+        event.every_ms,
+        event.anchor_at,
+        event.timing,
     )
     progress = Progress("active", event.next_at)
     view.dirty["progress"][key] = progress

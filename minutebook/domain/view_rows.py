@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from minutebook.domain.policy import Policy
+from minutebook.domain.timing import Timing
 from minutebook.store.port import Rows
 
 FAMILIES: Final = (
@@ -34,7 +35,7 @@ FAMILIES: Final = (
     "operations",
     "tasks",
 )
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Version of these rows: a view of another version is dropped and folded again."""
 
 ALERTS_KEPT: Final = 200
@@ -63,6 +64,9 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     policy: Policy | None = None
     limit: str = ""
     notify: str = ""
+    every_ms: int = -1
+    anchor_at: int = -1
+    timing: Timing | None = None
 
 
 class Progress(msgspec.Struct, array_like=True, gc=False):

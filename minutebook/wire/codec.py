@@ -52,6 +52,7 @@ _BODIES: dict[str, Any] = {
         records.PermitReturn,
         OperationFact,
         OperationCount,
+        records.CalendarFact,
     )
 }
 _PLAIN: dict[str, Any] = _COMMANDS | {
@@ -74,7 +75,7 @@ _COLUMNS: dict[str, dict[str, Any]] = {
 """Fields that are null or a record of columns. Avro has typed their rows already: they are passed on as they are."""
 _OPTIONAL: dict[str, tuple[str, ...]] = {
     "Report": ("pulse", "full", "succeeded", "handed_back"),
-    "SubmitJob": ("policy",),
+    "SubmitJob": ("policy", "timing"),
     "Inbox": ("granted",),
 }
 """Fields that are null or a record. Named, the writer need not try the whole of it against each branch: half the time."""

@@ -13,10 +13,11 @@ from typing import Any, Final
 import msgspec
 from fastavro import schemaless_writer
 
-from minutebook.domain.events import Event
+from minutebook.domain.events import Event, JobSubmitted
 from minutebook.domain.operation import OperationFact
 from minutebook.domain.policy import Policy
 from minutebook.domain.rows import rows_of
+from minutebook.domain.timing import Timing
 from minutebook.errors import DecodeError
 from minutebook.wire import codec, schemas
 
@@ -63,13 +64,14 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 _EVENTS: dict[str, Any] = {f"{codec.NAMESPACE}.{kind.__name__}": kind for kind in Event.__args__}
-_PARTS: dict[str, tuple[str, type[msgspec.Struct]]] = {
-    f"{codec.NAMESPACE}.JobSubmitted": ("policy", Policy),
-    f"{codec.NAMESPACE}.OperationStarted": ("fact", OperationFact),
-    f"{codec.NAMESPACE}.OperationCancelled": ("fact", OperationFact),
-    f"{codec.NAMESPACE}.OperationCopied": ("fact", OperationFact),
+_PARTS: dict[str, dict[str, type[msgspec.Struct]]] = {
+    f"{codec.NAMESPACE}.JobSubmitted": {"policy": Policy, "timing": Timing},
+    f"{codec.NAMESPACE}.JobEdited": {"job": JobSubmitted},
+    f"{codec.NAMESPACE}.OperationStarted": {"fact": OperationFact},
+    f"{codec.NAMESPACE}.OperationCancelled": {"fact": OperationFact},
+    f"{codec.NAMESPACE}.OperationCopied": {"fact": OperationFact},
 }
-"""Events of which a field is a record of its own, or null."""
+"""Events of which fields are records of their own, or null."""
 
 
 def encode_frame(frame: Frame) -> bytes:
@@ -87,16 +89,16 @@ def encode_frame(frame: Frame) -> bytes:
 
 def _branch(event: Event) -> tuple[str, dict[str, Any]]:
     kind, fields = f"{codec.NAMESPACE}.{type(event).__name__}", msgspec.structs.asdict(event)
-    part = _PARTS.get(kind)
-    if part is not None and fields[part[0]] is not None:
-        fields[part[0]] = codec.builtins(fields[part[0]])
+    for name in _PARTS.get(kind, ()):
+        if fields[name] is not None:
+            fields[name] = codec.builtins(fields[name])
     return kind, fields
 
 
 def _event(kind: str, fields: dict[str, Any]) -> Event:
-    part = _PARTS.get(kind)
-    if part is not None and fields.get(part[0]) is not None:
-        fields[part[0]] = msgspec.convert(fields[part[0]], part[1])
+    for name, part in _PARTS.get(kind, {}).items():
+        if fields.get(name) is not None:
+            fields[name] = msgspec.convert(fields[name], part)
     event: Event = _EVENTS[kind](**fields)
     return event
 

@@ -21,8 +21,8 @@ from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.permit_folds import stock_of
 from minutebook.domain.placing import spec_of
-from minutebook.domain.state import NONE_AT, Job
-from minutebook.domain.submit import next_cron_instant
+from minutebook.domain.plans import next_at
+from minutebook.domain.state import NONE_AT, Job, Spec
 from minutebook.log.apply import fold_events, take
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader
@@ -327,7 +327,8 @@ CRONS = st.sampled_from(
     after=st.integers(T0 - 20 * 365 * keys.DAY_MS, T0 + 20 * 365 * keys.DAY_MS),
 )
 def test_the_next_instant_of_a_cron_never_goes_back(cron: str, zone: str, after: int) -> None:
+    spec = Spec("t", "q", 5, b"", cron, zone, 1_000, "")
     for _ in range(4):
-        following = next_cron_instant(cron, zone, after, "acme/a")
+        following = next_at("acme", "a", spec, after)
         assert following > after
         after = following

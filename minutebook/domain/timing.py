@@ -1,0 +1,79 @@
+"""How the instants of a job are bounded, spread and made up for, and what a caller may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from minutebook import ids
+
+_DAY_MS: Final = 86_400_000
+JITTER_MAX_MS: Final = _DAY_MS
+CALENDARS_MAX: Final = 16
+MISFIRE_MAX: Final = 10_000
+MISFIRE_WINDOW_MAX_MS: Final = 30 * _DAY_MS
+INTERVAL_MIN_MS: Final = 1_000
+INTERVAL_MAX_MS: Final = 366 * _DAY_MS
+
+CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    "gap": ("auto", "run", "skip"),
+    "fold": ("auto", "first", "last", "both"),
+    "day_match": ("or", "and"),
+    "misfire": ("all", "latest", "none"),
+    "overlap": ("allow", "skip", "queue_one", "queue_all", "cancel_running"),
+}
+"""The values of each field that is a choice."""
+
+
+class Timing(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Of one job. Instants in ms, UTC; durations in ms. The defaults are those of a job that says nothing."""
+
+    start_at: int | None = None  # no instant before
+    end_at: int | None = None  # no instant from then on
+    max_runs: int | None = None  # instants that become executions, at most
+    gap: str = "auto"  # auto, run or skip
+    fold: str = "auto"  # auto, first, last or both
+    day_match: str = "or"  # or, and
+    jitter_ms: int = 0  # an instant is due up to so much later
+    exclude: list[str] = []  # calendars whose dates have no instants
+    include: list[str] = []  # calendars of which only the dates have instants; empty = any date
+    misfire: str = "all"  # all, latest or none
+    misfire_window_ms: int = 86400000  # what was missed longer ago does not run
+    misfire_max: int = 100  # of what was missed the latest so many run
+    overlap: str = "allow"  # allow, skip, queue_one, queue_all or cancel_running
+    is_paused_on_failure: bool = False  # when an execution is given up
+
+    @property
+    def calendars(self) -> list[str]:
+        """Names of the calendars that it depends on."""
+        return [*self.exclude, *self.include]
+
+
+DEFAULT: Final = Timing()
+
+_FIELDS: Final = {"misfire": "misfire/policy"}
+
+
+def faults(timing: Timing) -> Iterator[tuple[str, str]]:
+    """(field of the create body, remedy) for each value that is none of its choices or out of bounds."""
+    for name, choices in CHOICES.items():
+        if getattr(timing, name) not in choices:
+            yield _FIELDS.get(name, name), f"must be one of {', '.join(choices)}"
+    if timing.start_at is not None and timing.start_at < 0:
+        yield "start_at", "must not be before 1970"
+    if timing.end_at is not None and timing.end_at <= (timing.start_at or 0):
+        yield "end_at", "must be later than start_at"
+    if timing.max_runs is not None and timing.max_runs < 1:
+        yield "max_runs", "must be 1 or more"
+    if not 0 <= timing.jitter_ms <= JITTER_MAX_MS:
+        yield "jitter", "must be from PT0S to P1D"
+    if not 0 < timing.misfire_window_ms <= MISFIRE_WINDOW_MAX_MS:
+        yield "misfire/window", "must be longer than PT0S, at most P30D"
+    if not 1 <= timing.misfire_max <= MISFIRE_MAX:
+        yield "misfire/max", f"must be from 1 to {MISFIRE_MAX}"
+    for name in ("exclude", "include"):
+        names = getattr(timing, name)
+        if len(names) > CALENDARS_MAX or not all(map(ids.is_name, names)):
+            yield f"calendars/{name}", f"at most {CALENDARS_MAX} names of 1-128 ASCII letters, digits, . _ -"

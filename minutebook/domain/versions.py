@@ -1,0 +1,26 @@
+"""Versions of jobs: from the event that describes one to the row that executions refer to."""
+
+from __future__ import annotations
+
+from minutebook.domain.job_events import JobSubmitted
+from minutebook.domain.state import Spec
+
+
+def version_of(event: JobSubmitted) -> Spec:
+    """The version of a job that the event describes."""
+    return Spec(
+        event.task,
+        event.queue,
+        event.priority,
+        event.payload,
+        event.cron,
+        event.zone,
+        event.timeout_ms,
+        event.traceparent,
+        event.policy,
+        event.limit,
+        event.notify,
+        event.every_ms,
+        event.anchor_at,
+        event.timing,
+    )
