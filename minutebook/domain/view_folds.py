@@ -62,13 +62,14 @@ def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
     progress = Progress("active", event.next_at)
     view.dirty["progress"][key] = progress
     view.hot_jobs.setdefault(event.tenant, {})[event.job_id] = HotJob(key, progress)
+    view.due_moves.append((event.tenant, NONE_AT, event.next_at))
     view.answer(event, "SubmitJob", job_id=event.job_id, tenant=event.tenant, version=1)
 
 
 def _cancelled(view: PartitionView, event: facts.JobCancelled) -> None:
     job = view.open_job(event.tenant, event.job_id)
     job.progress.status = "cancelled"
-    job.progress.next_at = NONE_AT
+    view.move_next(event.tenant, job, NONE_AT)
     for name in event.executions:
         hot = view.open_execution(event.tenant, name)
         attempt = view.touch(hot)
@@ -113,7 +114,7 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
     attempt = Attempt(1, "skipped", event.first_at, ended_at=view.now)
     view.dirty["executions"][key] = ExecutionRow(1, event.first_at, "skipped", attempt, skip=skip)
     if event.next_at != UNCHANGED:
-        job.progress.next_at = event.next_at
+        view.move_next(event.tenant, job, event.next_at)
     job.progress.skipped += event.count
     view.settle(job)
 
@@ -128,6 +129,7 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
     jobs = [view.hot_jobs.setdefault(tenant, {}) for tenant in event.tenants]
     hots = [view.hot_executions.setdefault(tenant, {}) for tenant in event.tenants]
     started_at = now if status == "running" else NONE_AT
+    left_at: list[int] = []
     for tenant, execution, version, scheduled_at, due_at, next_at, holder in zip(
         event.tenant,
         event.executions,
@@ -139,12 +141,14 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
         strict=True,
     ):
         if next_at == UNCHANGED:
+            left_at.append(NONE_AT)
             _come_again(view, event.tenants[tenant], execution, status, sessions[holder])
             continue
         job_id = execution.rpartition(":")[0]
         job = jobs[tenant].get(job_id) or view.open_job(event.tenants[tenant], job_id)
         progress = job.progress
         progress.open += 1
+        left_at.append(progress.next_at)
         progress.next_at = next_at
         progresses[job.key] = progress
         key = execution_row(job.key, scheduled_at)
@@ -152,6 +156,8 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
         row = ExecutionRow(version, scheduled_at, "", attempt)
         dirty[key] = row
         hots[tenant][execution] = HotExecution(key, row, job)
+    names = map(event.tenants.__getitem__, event.tenant)
+    view.due_moves.extend(zip(names, left_at, event.next_at, strict=True))
 
 
 def _come_again(view: PartitionView, tenant: str, execution: str, status: str, session: str) -> None:

@@ -21,6 +21,7 @@ FAMILIES: Final = (
     "cursors",
     "jobs",
     "progress",
+    "due_counts",
     "executions",
     "requests",
     "commands",
@@ -37,6 +38,8 @@ FAMILIES: Final = (
 )
 FORMAT: Final = 4
 """Version of these rows: a view of another version is dropped and folded again."""
+
+MINUTE_MS: Final = 60_000
 
 ALERTS_KEPT: Final = 200
 """Alerts of a tenant in a partition: the latest ones."""
@@ -234,6 +237,11 @@ def partition_prefix(partition: int) -> bytes:
 def job_row(prefix: bytes, tenant: str, job_id: str) -> bytes:
     """Key of a job, in `jobs` and `progress`."""
     return prefix + f"{tenant}\0{job_id}".encode()
+
+
+def due_row(prefix: bytes, tenant: str, minute: int) -> bytes:
+    """Key of how many jobs of a tenant have their next instant in that minute, counted from the epoch."""
+    return prefix + f"{tenant}\0".encode() + _INSTANT.pack(minute)
 
 
 def execution_row(job: bytes, scheduled_at: int, kind: bytes = b"") -> bytes:

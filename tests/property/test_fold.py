@@ -261,6 +261,19 @@ def test_owner_and_view_tell_the_same_story(maker: LogMaker) -> None:
             assert found.last.session == execution.session
 
 
+def test_due_counts_are_those_of_the_next_instants(maker: LogMaker) -> None:
+    view, rows = viewed(maker.records, drain_every=7)
+    counts: Counter[bytes] = Counter()
+    for key, value in rows.scan("progress", b"", b"\xff"):
+        next_at = msgspec.msgpack.decode(value, type=view_rows.Progress).next_at
+        if next_at >= 0:
+            tenant = key[2:].partition(b"\0")[0].decode()
+            counts[view_rows.due_row(view.prefix, tenant, next_at // view_rows.MINUTE_MS)] += 1
+    kept = {key: msgspec.msgpack.decode(value) for key, value in rows.scan("due_counts", b"", b"\xff")}
+    assert kept == counts
+    assert kept
+
+
 def test_owner_and_view_count_the_same_permits(maker: LogMaker) -> None:
     """Of each limit what is out and asked for at its home, and what is asked for where it is used."""
     view, _ = viewed(maker.records)
