@@ -102,7 +102,7 @@ def _placed(view: PartitionView, event: facts.ExecutionsPlaced) -> None:
         view.dirty["executions"][key] = row
         hots[execution_id(event.job_id, scheduled_at)] = HotExecution(key, row, job)
     if event.next_at != UNCHANGED:
-        job.progress.next_at = event.next_at
+        view.move_next(event.tenant, job, event.next_at)
     job.progress.open += len(event.scheduled_at)
     view.settle(job)
 
