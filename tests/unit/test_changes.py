@@ -120,11 +120,13 @@ def test_a_resume_with_catch_up_leaves_the_pause_to_the_misfire_policy(maker: Lo
     (resumed,) = maker.command(resume("a", is_caught_up=True, **now(maker)))
     assert isinstance(resumed, facts.JobResumed)
     assert resumed.is_caught_up
-    events = maker.due()
-    (skipped,) = [event for event in events if isinstance(event, facts.ExecutionsSkipped)]
-    assert skipped.reason == "misfire"
-    assert skipped.count + len(due_ids(events)) == 31 * 24 * 60
-    assert len(due_ids(events)) == 100
+    skipped, ran = 0, 0
+    while events := maker.due():
+        skips = [event for event in events if isinstance(event, facts.ExecutionsSkipped)]
+        assert {event.reason for event in skips} <= {"misfire"}
+        skipped += sum(event.count for event in skips)
+        ran += len(due_ids(events))
+    assert (skipped, ran) == (31 * 24 * 60 - 100, 100)
 
 
 def test_a_resume_before_the_next_instant_changes_nothing_else(maker: LogMaker) -> None:
@@ -141,7 +143,7 @@ def test_a_resume_after_the_end_of_a_schedule_completes_the_job(maker: LogMaker)
     minutely(maker, timing=Timing(end_at=T0 + 10 * MINUTE))
     maker.command(pause("a"))
     maker.clock.advance(DAY)
-    resumed, skipped = maker.command(resume("a", **now(maker)))
+    _, skipped = maker.command(resume("a", **now(maker)))
     assert isinstance(skipped, facts.ExecutionsSkipped)
     assert (skipped.count, skipped.next_at) == (10, NONE_AT)
     assert job_of(maker).status == "completed"
@@ -419,7 +421,7 @@ def test_an_edit_of_a_paused_job_leaves_it_paused_and_its_pause_on_record(maker:
     assert job_of(maker).status == "paused"
     maker.clock.advance(HOUR)
     assert maker.due() == []
-    resumed, skipped = maker.command(resume("a", **now(maker)))
+    _, skipped = maker.command(resume("a", **now(maker)))
     assert isinstance(skipped, facts.ExecutionsSkipped)
     assert (skipped.first_at, skipped.count) == (edited.job.next_at, 1)
 
@@ -441,7 +443,6 @@ def test_a_paused_one_off_past_its_instant_can_get_another(maker: LogMaker) -> N
         {"cron": "* * * * *"},
         {"every_ms": 5_000},
         {"delay_ms": 5_000},
-        {},
         {"run_at": T0 + 9, "payload": b"1"},
     ],
     ids=str,
