@@ -151,6 +151,12 @@ class PartitionView:
         progress = self.read("progress", key, Progress) if hot is None else hot.progress
         return None if row is None or progress is None else (row, progress)
 
+    def versions(self, tenant: str, job_id: str) -> Iterator[JobRow]:
+        """Earlier versions of a job, the oldest first. Reads committed rows only."""
+        start, end = keys.versions_of(keys.job_row(self.prefix, tenant, job_id))
+        for _, value in self._rows.scan("versions", start, end):
+            yield _DECODERS[JobRow](value)
+
     def executions(
         self, tenant: str, job_id: str, start: bytes = b""
     ) -> Iterator[tuple[bytes, str, ExecutionRow]]:
