@@ -17,6 +17,7 @@ from minutebook.domain.giving_up import Held, expiry
 from minutebook.domain.names import Names
 from minutebook.domain.placing import job_version, spec_of
 from minutebook.domain.policy import Policy
+from minutebook.domain.rescheduling import off_calendar
 from minutebook.domain.retries import expired, expired_instant
 from minutebook.domain.state import NONE_AT, UNCHANGED, Execution, Job, Spec
 
@@ -31,7 +32,7 @@ AHEAD_FOR_MS: Final = 600_000
 
 class Due(NamedTuple):
     """One execution that has come due. `next_at` UNCHANGED: it does not come from the job's schedule. `expires`: it has
-    a deadline, so it must not wait off the record.
+    a deadline or calendars, which may change what follows, so it must not wait off the record.
     """
 
     tenant: str
@@ -64,16 +65,19 @@ def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
         return [], []
     spec = job_version(book, row, job.version)
     tenant, job_id = keys.names(row)
+    moved = off_calendar(book, tenant, job_id, job, spec)
+    if moved is not None:
+        return [], [moved]
     following = NONE_AT
     if spec.is_recurring:
-        following = plans.next_at(tenant, job_id, spec, job.next_at)
+        following = plans.next_at(book, tenant, job_id, spec, job.next_at)
     is_alone = following == NONE_AT or following > now
     if is_alone and (not spec.is_recurring or now - job.next_at <= MISFIRE_WINDOW_MS):
         reason = expired_instant(spec.policy, job.next_at, now)
         if reason:
             return [], [_skip(tenant, job_id, reason, [job.next_at], following)]
         return [_due(tenant, job_id, job, spec, job.next_at, following)], []
-    return _missed(tenant, job_id, job, spec, now)
+    return _missed(book, tenant, job_id, job, spec, now)
 
 
 def is_still_so(due: Due, now: int) -> bool:
@@ -95,7 +99,7 @@ def _due(tenant: str, job_id: str, job: Job, spec: Spec, at: int, next_at: int) 
         1,
         spec.priority,
         len(spec.payload),
-        job.has_deadlines,
+        job.has_deadlines or bool(spec.timing.calendars),
         spec.limit,
     )
 
@@ -141,16 +145,18 @@ def _expiry(row: bytes, execution: Execution, policy: Policy, now: int) -> list[
     return [expiry(Held(row, -1, execution), reason, now)] if reason else []
 
 
-def _missed(tenant: str, job_id: str, job: Job, spec: Spec, now: int) -> tuple[list[Due], list[Event]]:
+def _missed(
+    book: Book, tenant: str, job_id: str, job: Job, spec: Spec, now: int
+) -> tuple[list[Due], list[Event]]:
     missed = [job.next_at]
     while len(missed) < MISSED_STEP_MAX:
-        following = plans.next_at(tenant, job_id, spec, missed[-1])
+        following = plans.next_at(book, tenant, job_id, spec, missed[-1])
         if following == NONE_AT or following > now:
             break
         missed.append(following)
     else:
         # There are more: the latest of these may yet be among the ones that run.
-        following = plans.next_at(tenant, job_id, spec, missed[-1])
+        following = plans.next_at(book, tenant, job_id, spec, missed[-1])
         if following != NONE_AT and following <= now:
             return [], [_skip(tenant, job_id, "misfire", missed[:-MISFIRE_MAX], missed[-MISFIRE_MAX])]
     kept = [at for at in missed[-MISFIRE_MAX:] if now - at <= MISFIRE_WINDOW_MS]

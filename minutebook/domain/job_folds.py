@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from minutebook.domain import calendar_jobs, keys
 from minutebook.domain import events as facts
-from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.placing import (
     drop_waiting,
@@ -47,8 +47,10 @@ def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> No
         event.policy is not None and event.policy.has_deadlines,
         jitter_ms=0 if event.timing is None else event.timing.jitter_ms,
     )
-    book.specs.put(keys.spec_row(row, 1), version_of(event))
+    spec = version_of(event)
+    book.specs.put(keys.spec_row(row, 1), spec)
     book.jobs.put(row, job)
+    calendar_jobs.enter(book, row, spec)
     book.index.put(keys.index_row(at, keys.JOB, row), b"")
 
 

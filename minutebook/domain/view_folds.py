@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain import view_limits
+from minutebook.domain import view_calendars, view_limits
 from minutebook.domain import view_rows as keys
 from minutebook.domain.alerts import record_of
 from minutebook.domain.state import NONE_AT, UNCHANGED
@@ -58,6 +58,7 @@ def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
         event.anchor_at,
         event.timing,
     )
+    view_calendars.entered(view, event.tenant, event.job_id, event.timing)
     progress = Progress("active", event.next_at)
     view.dirty["progress"][key] = progress
     view.hot_jobs.setdefault(event.tenant, {})[event.job_id] = HotJob(key, progress)
@@ -376,6 +377,7 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.PermitsReturned: view_limits.returned,
     facts.AlertRaised: _alert_raised,
     **OPERATION_FOLDS,
+    **view_calendars.FOLDS,
     facts.TaskDeclared: _task_declared,
     facts.WorkerAsked: _worker_asked,
 }

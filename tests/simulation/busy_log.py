@@ -29,6 +29,7 @@ from minutebook.domain.results import died, overrun
 from minutebook.domain.workers import WISHES
 from minutebook.wire.frames import encode_frame
 from streams.cycle import REMEMBERED_DAYS
+from tests.simulation.busy_calendars import BusyCalendars
 from tests.simulation.busy_permits import BusyPermits
 from tests.simulation.log_maker import (
     LogMaker,
@@ -61,6 +62,7 @@ class BusyLog:
         self.maker.open()
         self._jobs: list[str] = []
         permits = BusyPermits(self.maker, self._random)
+        self._calendars = BusyCalendars(self.maker, self._random)
         self._steps = [
             self._submit,
             self._submit,
@@ -115,6 +117,11 @@ class BusyLog:
             self._advance_operations,
             self._advance_operations,
             self._cancel_operation,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.zone_data,
         ]
 
     def run(self, steps: int) -> LogMaker:
@@ -148,6 +155,8 @@ class BusyLog:
             )
             payload = b'"' + b"x" * self._random.randint(0, 300) + b'"'
             tenant = self._random.choice(("acme", "blue"))
+            if "cron" in at:
+                at |= self._calendars.timing(tenant)
             commands.append(
                 submit(
                     job_id,
