@@ -122,14 +122,15 @@ class DueRows:
         return not due.is_recorded_at_once and due.queue not in self._open_queues
 
     def _one_due(self, draft: Draft, key: bytes, rows: list[Due]) -> list[Due]:
-        """What the row at `key` stands for. If more is on record of it, `rows` come first: it was decided beside them."""
+        """What the row at `key` stands for. What follows on record is decided once `rows` are."""
         if self.poisoned and _place(key) in self.poisoned:
             self._stuck = min(self._stuck or key, key)
             return []
         try:
             found, events = due_of(self._book, key, draft.now)
-            if events:
+            if events and rows:
                 _queue(draft, rows)
+                found, events = due_of(self._book, key, draft.now)
             for event in events:
                 draft.add(event)
         except Exception as error:

@@ -56,6 +56,16 @@ POLICIES = (
     Policy(start_deadline_ms=5_000, deadline_ms=90_000, non_retryable=["ValueError"]),
 )
 CRONS = ("* * * * *", "*/5 * * * *", "30 2 * * *")
+TIMINGS = (
+    None,
+    None,
+    Timing(misfire="none", jitter_ms=20_000),
+    Timing(misfire="latest", overlap="skip"),
+    Timing(overlap="queue_one", jitter_ms=90_000, max_runs=9),
+    Timing(overlap="queue_all", misfire_max=5),
+    Timing(overlap="cancel_running"),
+)
+"""The first three are for a job that fires once, too."""
 
 
 class BusyLog:
@@ -172,7 +182,8 @@ class BusyLog:
                 {"every_ms": self._random.choice((7_000, 3_600_000))},
             )
         )
-        if "cron" in at and self._random.random() < 0.7:
+        at["timing"] = self._random.choice(TIMINGS if "cron" in at else TIMINGS[:3])
+        if "cron" in at and self._random.random() < 0.5:
             at |= self._calendars.timing(tenant)
         elif self._random.random() < 0.2:
             at["timing"] = Timing(is_paused_on_failure=True)
