@@ -8,22 +8,25 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw
 
+from minutebook.client.change_models import JobVersion
 from minutebook.client.models import (
     AttemptError,
     Counts,
     DeadLetter,
     Execution,
     Job,
+    JobRequest,
     Limit,
     Queue,
     RetryPolicy,
     WholeExecution,
 )
+from minutebook.client.models import Pause as PauseBody
 from minutebook.client.models import Progress as ProgressBody
 from minutebook.client.times import format_duration, format_instant
 from minutebook.domain.jitter import due_at
 from minutebook.domain.policy import Policy
-from minutebook.domain.state import NONE_AT
+from minutebook.domain.state import NONE_AT, PAUSED
 from minutebook.domain.view_rows import (
     Attempt,
     DeadRow,
@@ -65,8 +68,9 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         notify=row.notify,
         status=progress.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         version=row.version,
-        next_at=_instant(progress.next_at),
-        created_at=format_instant(row.accepted_at),
+        paused=_pause(progress),
+        next_at=_instant(progress.coming_at),
+        created_at=format_instant(row.accepted_at if row.created_at < 0 else row.created_at),
         executions=Counts(
             progress.open, progress.succeeded, progress.dead, progress.cancelled, progress.skipped
         ),
@@ -74,6 +78,29 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
     if row.policy is not None:
         _show_policy(body, row.policy)
     return body
+
+
+def _pause(progress: Progress) -> PauseBody | None:
+    pause = progress.pause
+    if pause is None or progress.status != PAUSED:
+        return None
+    return PauseBody(format_instant(pause.at), pause.cause, pause.reason)  # type: ignore[arg-type]  # one of both
+
+
+def version_body(job_id: str, row: JobRow) -> JobVersion:
+    """One version of a job."""
+    shown = job_body(job_id, row, Progress("", NONE_AT))
+    body = msgspec.json.decode(msgspec.json.encode(create_body(shown)), type=JobRequest)
+    return JobVersion(
+        version=row.version, changed_at=format_instant(row.accepted_at), reason=row.reason, body=body
+    )
+
+
+def create_body(job: Job) -> dict[str, Raw]:
+    """Members of the create body that says the same as `job`, but for its id."""
+    names = [name for name in Job.__struct_fields__ if name in JobRequest.__struct_fields__ and name != "id"]
+    given = {name: getattr(job, name) for name in names}
+    return {name: Raw(msgspec.json.encode(value)) for name, value in given.items() if value is not None}
 
 
 def _show_policy(body: Job, policy: Policy) -> None:
@@ -100,6 +127,7 @@ def whole_body(name: str, row: ExecutionRow, around: Around) -> WholeExecution:
         job_id=job_of(name),
         status=row.last.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         outcome=row.outcome or None,  # type: ignore[arg-type]  # one of the outcomes by the fold
+        version=row.version,
         generation=row.generation,
         scheduled_at=format_instant(row.scheduled_at),
         attempts=list(execution_bodies(name, row, around)),

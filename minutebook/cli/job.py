@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from minutebook.cli.exits import ExitCode
-from minutebook.cli.options import Key, Yes, ask, duration, read_payload
+from minutebook.cli.options import Key, Reason, Yes, ask, duration, read_payload
 from minutebook.cli.output import Format, Output, note, write_many, write_one
 from minutebook.client import Command, Execution, Job, JobRequest, RetryRequest, SyncClient
 
@@ -96,7 +96,7 @@ def submit(
         answer = client.submit(request, key=key)
     if isinstance(answer, Command):
         raise undecided(answer, output)
-    _write_job(answer, output)
+    write_job(answer, output)
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 def show(job: JobId, output: Output = Format.TABLE) -> None:
     """Show a job as it stands."""
     with SyncClient() as client:
-        _write_job(client.get(job), output)
+        write_job(client.get(job), output)
 
 
 @app.command()
@@ -122,16 +122,17 @@ def history(job: JobId, output: Output = Format.TABLE) -> None:
 @app.command()
 def cancel(
     job: JobId,
+    reason: Reason = "",
     yes: Yes = False,
     output: Output = Format.TABLE,
 ) -> None:
     """Cancel a job: no instant and no attempt after this."""
     ask(f"Cancel {job}?", yes=yes)
     with SyncClient() as client:
-        answer = client.cancel(job)
+        answer = client.cancel(client.get(job), reason=reason)
         if answer is not None:
             raise undecided(answer, output)
-        _write_job(client.get(job), output)
+        write_job(client.get(job), output)
 
 
 @app.command("run-now")
@@ -151,7 +152,8 @@ def undecided(command: Command, output: Format) -> typer.Exit:
     return typer.Exit(ExitCode.PARTLY_DONE)
 
 
-def _write_job(job: Job, output: Format) -> None:
+def write_job(job: Job, output: Format) -> None:
+    """Show a job as it stands."""
     counts = ", ".join(
         f"{count} {name}" for name, count in msgspec.structs.asdict(job.executions).items() if count
     )
@@ -171,6 +173,8 @@ def _write_job(job: Job, output: Format) -> None:
         "stuck after": f"{job.stuck_after}, then {job.on_stuck}" if job.stuck_after else None,
         "priority": job.priority,
         "limit": job.limit,
+        "paused": f"{job.paused.at} ({job.paused.cause}) {job.paused.reason}" if job.paused else None,
+        "version": job.version,
         "created": job.created_at,
         "executions": counts or "none yet",
     }

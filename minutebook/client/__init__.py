@@ -1,11 +1,13 @@
 """The HTTP client: what users and the command line reach the API with."""
 
+from minutebook.client.change_models import JobChange, JobVersion, RetryChange
 from minutebook.client.client import Client, SyncClient
 from minutebook.client.errors import (
     ApiError,
     DeniedError,
     NotFoundError,
     RefusedError,
+    StaleVersionError,
     UnavailableError,
 )
 from minutebook.client.models import (
@@ -42,7 +44,9 @@ __all__ = [
     "Execution",
     "ExecutionPage",
     "Job",
+    "JobChange",
     "JobRequest",
+    "JobVersion",
     "Limit",
     "LimitRequest",
     "NotFoundError",
@@ -50,8 +54,10 @@ __all__ = [
     "Problem",
     "Queue",
     "RefusedError",
+    "RetryChange",
     "RetryRequest",
     "RunNow",
+    "StaleVersionError",
     "SyncClient",
     "UnavailableError",
     "WholeExecution",

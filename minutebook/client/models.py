@@ -125,6 +125,14 @@ class RetryPolicy(msgspec.Struct, kw_only=True):
     non_retryable: _NonRetryable = []
 
 
+class Pause(msgspec.Struct):
+    """Since when a job is paused, and why; `failure`: since an execution was given up."""
+
+    at: InstantText
+    cause: Literal["command", "failure"]
+    reason: str
+
+
 class Job(msgspec.Struct, kw_only=True):
     """A job as it stands. Durations that are null bound nothing."""
 
@@ -147,6 +155,7 @@ class Job(msgspec.Struct, kw_only=True):
     limit: Name | None = None
     notify: _Notify = ""
     status: JobStatus
+    paused: Annotated[Pause | None, Meta(description="null unless it is paused")] = None
     version: int
     next_at: InstantText | None
     created_at: InstantText
@@ -212,6 +221,7 @@ class WholeExecution(msgspec.Struct, kw_only=True):
     job_id: Name
     status: AttemptStatus
     outcome: Outcome | None
+    version: Annotated[int, Meta(description="of its job, which it runs with")] = 1
     generation: Annotated[int, Meta(description="how often it was redriven")]
     scheduled_at: InstantText
     attempts: Annotated[list[Execution], Meta(description="oldest first")]

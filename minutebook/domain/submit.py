@@ -30,7 +30,7 @@ TIMEOUT_MAX_MS: Final = 7 * keys.DAY_MS
 
 
 _MOMENTS: Final = ("run_at", "delay_ms", "cron", "every_ms")
-_RECURRING_ONLY: Final = (
+RECURRING_ONLY: Final = (
     ("start_at", "start_at"),
     ("end_at", "end_at"),
     ("max_runs", "max_runs"),
@@ -178,7 +178,7 @@ def _check_timing(book: Book, command: SubmitJob) -> None:
     for field, remedy in timings.faults(timing):
         raise Refusal("invalid", field, remedy)
     if command.cron is None and every_ms is None:
-        for field, name in _RECURRING_ONLY:
+        for field, name in RECURRING_ONLY:
             if getattr(timing, name) != getattr(timings.DEFAULT, name):
                 raise Refusal(
                     "invalid", field, "it needs cron or every: a job that fires once has one instant"
