@@ -18,6 +18,7 @@ from aiokafka.errors import KafkaError
 from api.problems import Refused
 from minutebook.domain.commands import (
     Command,
+    DeclareCalendar,
     DeclareLimit,
     DeclareQueue,
     DeclareTask,
@@ -34,6 +35,7 @@ _WAITING_MAX: Final = 20_000
 _PACKED_BYTES_MAX: Final = BATCH_BYTES_MAX - (64 << 10)
 _OVERHEAD_BYTES: Final = 1_280
 _CHAR_BYTES_MAX: Final = 4
+_DAY_BYTES_MAX: Final = 3
 
 _log = structlog.get_logger()
 
@@ -189,6 +191,9 @@ def size_of(command: Command) -> int:
             return _OVERHEAD_BYTES + sum(map(len, command.tenants)) + 2 * len(command.tenants)
         case DeclareLimit():
             return _OVERHEAD_BYTES
+        case DeclareCalendar():
+            days = len(command.first_days) + len(command.last_days)
+            return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * len(command.reason) + _DAY_BYTES_MAX * days
         case DeclareTask():
             return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * len(command.payload_schema)
         case RedriveExecution():

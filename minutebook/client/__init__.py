@@ -1,5 +1,6 @@
 """The HTTP client: what users and the command line reach the API with."""
 
+from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarEntry, DateRange
 from minutebook.client.change_models import JobChange, JobVersion, RetryChange
 from minutebook.client.client import Client, SyncClient
 from minutebook.client.errors import (
@@ -34,9 +35,13 @@ __all__ = [
     "Alert",
     "ApiError",
     "BatchResult",
+    "Calendar",
+    "CalendarEffect",
+    "CalendarEntry",
     "Client",
     "ClientSettings",
     "Command",
+    "DateRange",
     "DeadLetter",
     "DeadLetterFilter",
     "DeniedError",
