@@ -14,7 +14,8 @@ from api.fields import Fields
 from api.parameters import query_of
 from api.problems import Refused
 from api.services import services_of
-from minutebook.client.models import PREVIEW_MAX, FieldError, Preview, PreviewInstant, PreviewRequest
+from minutebook.client.models import FieldError
+from minutebook.client.preview_models import PREVIEW_MAX, Preview, PreviewInstant, PreviewRequest
 from minutebook.client.times import parse_instant
 from minutebook.errors import ScheduleError
 from minutebook.ids import Instant, job_key

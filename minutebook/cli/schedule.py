@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from minutebook.cli.output import Format, Output, write_many
-from minutebook.client.models import PREVIEW_MAX, PreviewInstant
+from minutebook.client.preview_models import PREVIEW_MAX, PreviewInstant
 from minutebook.client.times import parse_instant
 from minutebook.clock import SystemClock
 from minutebook.ids import Instant

@@ -71,6 +71,11 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     anchor_at: int = -1
     timing: Timing | None = None
 
+    @property
+    def is_recurring(self) -> bool:
+        """Whether it has a rule of instants rather than one."""
+        return bool(self.cron) or self.every_ms >= 0
+
 
 class Progress(msgspec.Struct, array_like=True, gc=False):
     """Where a job stands. Counts are of executions, by outcome; `open` ones have none yet."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from minutebook.client.models import PREVIEW_MAX, Preview
+from minutebook.client.preview_models import PREVIEW_MAX, Preview
 from tests.api.conftest import Callers
 from tests.api.memory import Installation
 
