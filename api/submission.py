@@ -6,7 +6,7 @@ What depends on the moment of the log (an id that exists, a key used before) is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -18,19 +18,9 @@ from api.problems import Refused
 from minutebook.client.models import FieldError
 from minutebook.client.times import parse_duration, parse_instant
 from minutebook.domain.policy import Policy
-from minutebook.domain.timing import DEFAULT, Timing
+from minutebook.domain.timing import Timing
 from minutebook.errors import ScheduleError
-from minutebook.schedule import (
-    ANY_JOB,
-    CronRule,
-    DayMatch,
-    Every,
-    Fold,
-    Gap,
-    check_zone_name,
-    parse_schedule,
-)
-from minutebook.schedule.plan import Plan
+from minutebook.schedule import ANY_JOB, check_zone_name
 
 _DAY_MS: Final = 86_400_000
 _AHEAD_MS_MAX: Final = 100 * 366 * _DAY_MS
@@ -154,7 +144,8 @@ def _check_when(fields: Fields, members: dict[str, Any], found: Submission, now:
 
 def _check_rule(fields: Fields, found: Submission, now: int) -> None:
     try:
-        plan = _plan(found, now)
+        # An `H` is the owner's to work out, from an id that may yet have to be made.
+        plan = timings.plan_of(found.cron, found.every_ms, found.zone, found.timing, ANY_JOB, now)
     except ScheduleError as error:
         # Faults of other fields are named where these are read.
         if error.field == "cron":
@@ -163,17 +154,3 @@ def _check_rule(fields: Fields, found: Submission, now: int) -> None:
     if not fields.errors and plan.next(now) is None:
         bound = "cron" if plan.end_at is None else "end_at"
         fields.fault(bound, "leaves no instant from now on")
-
-
-def _plan(found: Submission, now: int) -> Plan:
-    """The plan of a recurring job that is created now. Raises ScheduleError."""
-    timing = found.timing or DEFAULT
-    rule: CronRule | Every
-    if found.every_ms is not None:
-        rule = Every(found.every_ms)
-    else:
-        # An `H` is the owner's to work out, from an id that may yet have to be made.
-        rule = parse_schedule(found.cron or "", ANY_JOB, cast(DayMatch, timing.day_match))
-    anchor_at = now if timing.start_at is None else timing.start_at
-    bounds = timing.start_at, timing.end_at
-    return Plan(rule, found.zone, cast(Gap, timing.gap), cast(Fold, timing.fold), anchor_at, *bounds)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from api.fields import Fields
 from minutebook.client.times import parse_duration, parse_instant
 from minutebook.domain.timing import DEFAULT, Timing, faults, interval_fault, misplaced
+from minutebook.schedule import DayMatch, Every, Fold, Gap, parse_schedule
+from minutebook.schedule.plan import Plan
 
 _MISFIRE: Final = ("policy", "window", "max")
 _CALENDARS: Final = ("exclude", "include")
@@ -61,3 +63,15 @@ def read_timing(fields: Fields, *, is_recurring: bool) -> Timing | None:
         for field, remedy in misplaced(timing):
             fields.fault(field, remedy)
     return None if timing == DEFAULT else timing
+
+
+def plan_of(
+    cron: str | None, every_ms: int | None, zone: str, timing: Timing | None, job_key: str | None, now: int
+) -> Plan:
+    """The plan of a recurring job that begins now, by its cron or else its interval. Raises ScheduleError."""
+    timing = timing or DEFAULT
+    day_match = cast(DayMatch, timing.day_match)
+    rule = parse_schedule(cron or "", job_key, day_match) if every_ms is None else Every(every_ms)
+    anchor_at = now if timing.start_at is None else timing.start_at
+    gap, fold = cast(Gap, timing.gap), cast(Fold, timing.fold)
+    return Plan(rule, zone, gap, fold, anchor_at, timing.start_at, timing.end_at)

@@ -249,6 +249,11 @@ def due_row(prefix: bytes, tenant: str, minute: int) -> bytes:
     return prefix + f"{tenant}\0".encode() + _INSTANT.pack(minute)
 
 
+def due_minute(key: bytes) -> int:
+    """Minute in a key of due counts."""
+    return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
+
+
 def execution_row(job: bytes, scheduled_at: int, kind: bytes = b"") -> bytes:
     """Key of an execution: those of one job sort by instant. `kind`: empty, `r<command id>`, or `s` for skipped."""
     return job + b"\0" + _INSTANT.pack(scheduled_at) + kind
