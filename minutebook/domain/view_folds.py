@@ -7,10 +7,12 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain import view_limits
+from minutebook.domain import view_calendars, view_limits
 from minutebook.domain import view_rows as keys
 from minutebook.domain.alerts import record_of
-from minutebook.domain.state import NONE_AT, UNCHANGED
+from minutebook.domain.state import ACTIVE, NONE_AT, UNCHANGED
+from minutebook.domain.view_changes import FOLDS as CHANGE_FOLDS
+from minutebook.domain.view_changes import version_of
 from minutebook.domain.view_operations import FOLDS as OPERATION_FOLDS
 from minutebook.domain.view_rows import (
     AlertRow,
@@ -21,7 +23,6 @@ from minutebook.domain.view_rows import (
     Headway,
     HotExecution,
     HotJob,
-    JobRow,
     Progress,
     QueueRow,
     Skip,
@@ -38,28 +39,9 @@ if TYPE_CHECKING:
 
 def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
     key = keys.job_row(view.prefix, event.tenant, event.job_id)
-    view.dirty["jobs"][key] = JobRow(
-        1,
-        event.task,
-        event.payload,
-        event.queue,
-        event.cron,
-        event.zone,
-        event.late,
-        event.timeout_ms,
-        event.priority,
-        event.next_at,
-        event.accepted_at,
-        event.actor,
-        event.traceparent,
-        event.policy,
-        event.limit,
-        event.notify,
-        event.every_ms,
-        event.anchor_at,
-        event.timing,
-    )
-    progress = Progress("active", event.next_at)
+    view.dirty["jobs"][key] = version_of(event)
+    view_calendars.entered(view, event.tenant, event.job_id, event.timing)
+    progress = Progress(ACTIVE, event.next_at)
     view.dirty["progress"][key] = progress
     view.hot_jobs.setdefault(event.tenant, {})[event.job_id] = HotJob(key, progress)
     view.due_moves.append((event.tenant, NONE_AT, event.next_at))
@@ -76,20 +58,20 @@ def _cancelled(view: PartitionView, event: facts.JobCancelled) -> None:
         attempt.status, attempt.ended_at = "cancelled", view.now
         view.end(hot, "cancelled")
     view.settle(job)
-    view.answer(event, "CancelJob", job_id=event.job_id, tenant=event.tenant, version=1)
+    view.answer(event, "CancelJob", job_id=event.job_id, tenant=event.tenant, version=job.progress.version)
 
 
 def _requested(view: PartitionView, event: facts.ExecutionRequested) -> None:
     job = view.open_job(event.tenant, event.job_id)
     at = event.accepted_at
     key = keys.execution_row(job.key, at, event.execution.rpartition(":")[2].encode())
-    row = ExecutionRow(1, at, "", Attempt(1, "scheduled", at))
+    row = ExecutionRow(job.progress.version, at, "", Attempt(1, "scheduled", at))
     view.dirty["requests"][view.prefix + f"{event.tenant}\0{event.execution}".encode()] = at
     view.dirty["executions"][key] = row
     view.hot_executions.setdefault(event.tenant, {})[event.execution] = HotExecution(key, row, job)
     job.progress.open += 1
     view.settle(job)
-    view.answer(event, "RunJobNow", job_id=event.job_id, tenant=event.tenant, version=1)
+    view.answer(event, "RunJobNow", job_id=event.job_id, tenant=event.tenant, version=job.progress.version)
 
 
 def _placed(view: PartitionView, event: facts.ExecutionsPlaced) -> None:
@@ -112,7 +94,9 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
     key = keys.execution_row(job.key, event.first_at, b"s")
     skip = Skip(event.reason, event.last_at, event.count)
     attempt = Attempt(1, "skipped", event.first_at, ended_at=view.now)
-    view.dirty["executions"][key] = ExecutionRow(1, event.first_at, "skipped", attempt, skip=skip)
+    view.dirty["executions"][key] = ExecutionRow(
+        job.progress.version, event.first_at, "skipped", attempt, skip=skip
+    )
     if event.next_at != UNCHANGED:
         view.move_next(event.tenant, job, event.next_at)
     job.progress.skipped += event.count
@@ -283,7 +267,8 @@ def _execution_cancelled(view: PartitionView, event: facts.ExecutionCancelled) -
         attempt.status, attempt.ended_at, attempt.message = "cancelled", view.now, event.reason
         view.end(hot, "cancelled")
     if event.command_id:
-        view.answer(event, "CancelExecution", job_id=event.job_id, tenant=event.tenant, version=1)
+        version = view.open_job(event.tenant, event.job_id).progress.version
+        view.answer(event, "CancelExecution", job_id=event.job_id, tenant=event.tenant, version=version)
 
 
 def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
@@ -295,11 +280,13 @@ def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
     view.further(hot, "scheduled", event.accepted_at, NONE_AT)
     progress.open += 1
     progress.dead -= 1
-    if progress.status != "cancelled":
-        progress.status = "active"
+    if progress.status in ("completed", "dead"):
+        progress.status = ACTIVE
     view.settle(hot.job)
     if not event.operation:
-        view.answer(event, "RedriveExecution", job_id=event.job_id, tenant=event.tenant, version=1)
+        view.answer(
+            event, "RedriveExecution", job_id=event.job_id, tenant=event.tenant, version=progress.version
+        )
 
 
 # -- answers, sessions, shared facts
@@ -399,7 +386,9 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.PermitsReceived: view_limits.received,
     facts.PermitsReturned: view_limits.returned,
     facts.AlertRaised: _alert_raised,
+    **CHANGE_FOLDS,
     **OPERATION_FOLDS,
+    **view_calendars.FOLDS,
     facts.TaskDeclared: _task_declared,
     facts.WorkerAsked: _worker_asked,
 }

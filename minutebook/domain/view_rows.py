@@ -20,6 +20,7 @@ from minutebook.store.port import Rows
 FAMILIES: Final = (
     "cursors",
     "jobs",
+    "versions",
     "progress",
     "due_counts",
     "executions",
@@ -35,6 +36,8 @@ FAMILIES: Final = (
     "alert_counts",
     "operations",
     "tasks",
+    "calendars",
+    "calendar_jobs",
 )
 FORMAT: Final = 4
 """Version of these rows: a view of another version is dropped and folded again."""
@@ -46,10 +49,11 @@ ALERTS_KEPT: Final = 200
 
 _PARTITION = struct.Struct(">H")
 _INSTANT = struct.Struct(">q")
+_VERSION = struct.Struct(">I")
 
 
 class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One job as it was created. Never changes."""
+    """One version of a job. Never changes. `created_at` -1 = with this version; `reason` is that of the edit."""
 
     version: int
     task: str
@@ -70,11 +74,22 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     every_ms: int = -1
     anchor_at: int = -1
     timing: Timing | None = None
+    created_at: int = -1
+    reason: str = ""
 
     @property
     def is_recurring(self) -> bool:
         """Whether it has a rule of instants rather than one."""
         return bool(self.cron) or self.every_ms >= 0
+
+
+class Pause(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Since when a job is paused, and why: by a command, or since an execution was given up (cause `failure`)."""
+
+    at: int
+    cause: str
+    reason: str
+    actor: str
 
 
 class Progress(msgspec.Struct, array_like=True, gc=False):
@@ -88,6 +103,8 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
     cancelled: int = 0
     skipped: int = 0
     last_outcome: str = ""
+    version: int = 1
+    pause: Pause | None = None
 
 
 class Headway(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -167,6 +184,15 @@ class LimitRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     rate_count: int
     rate_period_ms: int
     paused_until: int
+    is_deleted: bool
+
+
+class CalendarRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A partition's copy of a calendar: ranges of days since the epoch, in order; a deleted one keeps its version."""
+
+    version: int
+    first_days: list[int]
+    last_days: list[int]
     is_deleted: bool
 
 
@@ -254,6 +280,16 @@ def due_minute(key: bytes) -> int:
     return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
 
 
+def version_row(job: bytes, version: int) -> bytes:
+    """Key of a version of a job that is its version no more."""
+    return versions_of(job)[0] + _VERSION.pack(version)
+
+
+def versions_of(job: bytes) -> tuple[bytes, bytes]:
+    """First key, and end, of all earlier versions of a job."""
+    return job + b"\0", job + b"\1"
+
+
 def execution_row(job: bytes, scheduled_at: int, kind: bytes = b"") -> bytes:
     """Key of an execution: those of one job sort by instant. `kind`: empty, `r<command id>`, or `s` for skipped."""
     return job + b"\0" + _INSTANT.pack(scheduled_at) + kind
@@ -283,6 +319,16 @@ def dead_parts(key: bytes, first: bytes) -> tuple[int, str]:
 def limit_row(prefix: bytes, tenant: str, name: str) -> bytes:
     """Key of a limit; those of one tenant follow one another by name, the tenant-wide one (no name) first."""
     return prefix + f"{tenant}\0{name}".encode()
+
+
+def calendar_row(prefix: bytes, tenant: str, name: str) -> bytes:
+    """Key of a calendar; those of one tenant follow one another by name."""
+    return prefix + f"{tenant}\0{name}".encode()
+
+
+def calendar_job_row(prefix: bytes, tenant: str, name: str, job_id: str) -> bytes:
+    """Key that says that a job depends, or depended, on a calendar; those of one calendar follow one another by job."""
+    return prefix + f"{tenant}\0{name}\0{job_id}".encode()
 
 
 def alert_rows(prefix: bytes, tenant: str) -> bytes:
