@@ -11,12 +11,14 @@ from msgspec import UNSET, Raw
 from minutebook.client.change_models import JobVersion
 from minutebook.client.models import (
     AttemptError,
+    Calendars,
     Counts,
     DeadLetter,
     Execution,
     Job,
     JobRequest,
     Limit,
+    MisfirePolicy,
     Queue,
     RetryPolicy,
     WholeExecution,
@@ -27,6 +29,7 @@ from minutebook.client.times import format_duration, format_instant
 from minutebook.domain.jitter import due_at
 from minutebook.domain.policy import Policy
 from minutebook.domain.state import NONE_AT, PAUSED
+from minutebook.domain.timing import Timing
 from minutebook.domain.view_rows import (
     Attempt,
     DeadRow,
@@ -57,8 +60,9 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         task=row.task,
         payload=Raw(row.payload),
         queue=row.queue,
-        run_at=None if row.cron else format_instant(row.first_at),
+        run_at=None if row.is_recurring else format_instant(row.first_at),
         cron=row.cron or None,
+        every=_duration(_bound(row.every_ms)),
         zone=row.zone,
         late=row.late,  # type: ignore[arg-type]  # one of the two by the create body
         timeout=format_duration(row.timeout_ms),
@@ -77,6 +81,8 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
     )
     if row.policy is not None:
         _show_policy(body, row.policy)
+    if row.timing is not None:
+        _show_timing(body, row.timing)
     return body
 
 
@@ -118,6 +124,23 @@ def _show_policy(body: Job, policy: Policy) -> None:
     body.start_deadline = _duration(policy.start_deadline_ms)
     body.stuck_after = _duration(policy.stuck_after_ms)
     body.on_stuck = "stop" if policy.is_stuck_stopped else "report"
+
+
+def _show_timing(body: Job, timing: Timing) -> None:
+    """What differs from the defaults that a body has."""
+    body.start_at = None if timing.start_at is None else format_instant(timing.start_at)
+    body.end_at = None if timing.end_at is None else format_instant(timing.end_at)
+    body.max_runs = timing.max_runs
+    body.calendars = Calendars(exclude=timing.exclude, include=timing.include)
+    body.jitter = format_duration(timing.jitter_ms)
+    body.pause_on_failure = timing.is_paused_on_failure
+    window = format_duration(timing.misfire_window_ms)
+    # Choices are those of the create body: the owner takes no others.
+    body.misfire = MisfirePolicy(policy=timing.misfire, window=window, max=timing.misfire_max)  # type: ignore[arg-type]
+    body.overlap = timing.overlap  # type: ignore[assignment]
+    body.gap = timing.gap  # type: ignore[assignment]
+    body.fold = timing.fold  # type: ignore[assignment]
+    body.day_match = timing.day_match  # type: ignore[assignment]
 
 
 def whole_body(name: str, row: ExecutionRow, around: Around) -> WholeExecution:

@@ -27,8 +27,6 @@ from minutebook.client.models import (
     LimitPage,
     LimitRequest,
     PauseRequest,
-    Preview,
-    PreviewRequest,
     Problem,
     Queue,
     QueuePage,
@@ -39,6 +37,7 @@ from minutebook.client.models import (
     WholeExecution,
 )
 from minutebook.client.operation_models import DryRun, Operation, OperationPage, RedriveManyRequest
+from minutebook.client.preview_models import Preview, PreviewRequest
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (

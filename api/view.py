@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter, itemgetter
@@ -221,6 +222,17 @@ class View:
         self.commit_all()
         found = (alert for part in self.parts for alert in part.alerts(tenant))
         return sorted(found, key=attrgetter("at", "id"), reverse=True)
+
+    def due_counts(self, tenant: str, start: int, end: int) -> Counter[int]:
+        """How many jobs of a tenant have their next instant in each minute from `start` up to `end`, not included.
+
+        Minutes are counted from the epoch. As of the last commit.
+        """
+        found: Counter[int] = Counter()
+        for part in self.parts:
+            for minute, count in part.due_counts(tenant, start, end):
+                found[minute] += count
+        return found
 
     def command(self, tenant: str, command_id: str) -> tuple[int, CommandRow] | None:
         """Partition of a command, and what it was answered; None if no partition knows it."""

@@ -84,6 +84,8 @@ def submit_command(
         policy=submission.policy,
         limit=submission.limit,
         notify=submission.notify,
+        every_ms=submission.every_ms,
+        timing=submission.timing,
     )
 
 

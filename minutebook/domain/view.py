@@ -293,6 +293,12 @@ class PartitionView:
         stored = self._rows.get("due_counts", keys.due_row(self.prefix, tenant, minute))
         return 0 if stored is None else _DECODERS[int](stored)
 
+    def due_counts(self, tenant: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """(minute, jobs due in it) of a tenant, from minute `start` up to `end`, not included. Reads committed rows only."""
+        first, last = (keys.due_row(self.prefix, tenant, minute) for minute in (start, end))
+        for key, value in self._rows.scan("due_counts", first, last):
+            yield keys.due_minute(key), _DECODERS[int](value)
+
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""
         return self.read("sessions", self.prefix + session.encode(), str) or ""

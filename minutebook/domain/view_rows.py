@@ -78,6 +78,11 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     created_at: int = -1
     reason: str = ""
 
+    @property
+    def is_recurring(self) -> bool:
+        """Whether it has a rule of instants rather than one."""
+        return bool(self.cron) or self.every_ms >= 0
+
 
 class Pause(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Since when a job is paused, and why: by a command, or since an execution was given up (cause `failure`)."""
@@ -274,6 +279,11 @@ def job_row(prefix: bytes, tenant: str, job_id: str) -> bytes:
 def due_row(prefix: bytes, tenant: str, minute: int) -> bytes:
     """Key of how many jobs of a tenant have their next instant in that minute, counted from the epoch."""
     return prefix + f"{tenant}\0".encode() + _INSTANT.pack(minute)
+
+
+def due_minute(key: bytes) -> int:
+    """Minute in a key of due counts."""
+    return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
 
 
 def version_row(job: bytes, version: int) -> bytes:

@@ -179,6 +179,47 @@ def test_policy_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]
     assert (job["stuck_after"], job["on_stuck"], job["priority"]) == ("PT2M", "stop", 9)
 
 
+def test_timing_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    timing = (
+        "--every 90s --start-at 2030-01-31T08:00:00Z --end-at 2031-01-31T09:00:00+01:00 --max-runs 12"
+        " --calendar-exclude holidays --calendar-exclude stocktaking --calendar-include working-days"
+        " --misfire latest --misfire-window 2d --misfire-max 7 --overlap queue_one --gap skip --fold last"
+        " --day-match and --jitter 5m --pause-on-failure"
+    )
+    assert run("job", "submit", "t", *timing.split(), "-o", "json") == 0
+    job = json.loads(capsys.readouterr().out)
+    said = {
+        "every": "PT1M30S",
+        "start_at": "2030-01-31T08:00:00.000Z",
+        "end_at": "2031-01-31T08:00:00.000Z",
+        "max_runs": 12,
+        "calendars": {"exclude": ["holidays", "stocktaking"], "include": ["working-days"]},
+        "misfire": {"policy": "latest", "window": "P2D", "max": 7},
+        "overlap": "queue_one",
+        "gap": "skip",
+        "fold": "last",
+        "day_match": "and",
+        "jitter": "PT5M",
+        "pause_on_failure": True,
+    }
+    assert {name: job[name] for name in said} == said
+    assert run("job", "show", job["id"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "every PT1M30S; from 2030-01-31T08:00:00.000Z; until 2031-01-31T08:00:00.000Z; 12 runs at most" in out
+    )
+    assert "up to PT5M later; not on holidays, stocktaking; only on working-days" in out
+    assert "latest, within P2D, 7 at most" in out
+    assert "queue_one" in out
+
+
+def test_refused_timing_names_its_field(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("job", "submit", "t", "--cron", "@daily", "--overlap", "queue", "--misfire-max", "0") == 4
+    err = capsys.readouterr().err
+    assert "/overlap: must be one of allow, skip, queue_one, queue_all, cancel_running" in err
+    assert "/misfire/max: must be from 1 to 10000" in err
+
+
 def test_alerts_are_listed_and_filtered(
     run: Run, world: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
