@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw
 
+from minutebook.client.change_models import JobVersion
 from minutebook.client.models import (
     AttemptError,
     Calendars,
@@ -15,16 +16,18 @@ from minutebook.client.models import (
     DeadLetter,
     Execution,
     Job,
+    JobRequest,
     Limit,
     MisfirePolicy,
     Queue,
     RetryPolicy,
     WholeExecution,
 )
+from minutebook.client.models import Pause as PauseBody
 from minutebook.client.models import Progress as ProgressBody
 from minutebook.client.times import format_duration, format_instant
 from minutebook.domain.policy import Policy
-from minutebook.domain.state import NONE_AT
+from minutebook.domain.state import NONE_AT, PAUSED
 from minutebook.domain.timing import Timing
 from minutebook.domain.view_rows import (
     Attempt,
@@ -68,8 +71,9 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         notify=row.notify,
         status=progress.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         version=row.version,
-        next_at=_instant(progress.next_at),
-        created_at=format_instant(row.accepted_at),
+        paused=_pause(progress),
+        next_at=_instant(progress.coming_at),
+        created_at=format_instant(row.accepted_at if row.created_at < 0 else row.created_at),
         executions=Counts(
             progress.open, progress.succeeded, progress.dead, progress.cancelled, progress.skipped
         ),
@@ -79,6 +83,29 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
     if row.timing is not None:
         _show_timing(body, row.timing)
     return body
+
+
+def _pause(progress: Progress) -> PauseBody | None:
+    pause = progress.pause
+    if pause is None or progress.status != PAUSED:
+        return None
+    return PauseBody(format_instant(pause.at), pause.cause, pause.reason)  # type: ignore[arg-type]  # one of both
+
+
+def version_body(job_id: str, row: JobRow) -> JobVersion:
+    """One version of a job."""
+    shown = job_body(job_id, row, Progress("", NONE_AT))
+    body = msgspec.json.decode(msgspec.json.encode(create_body(shown)), type=JobRequest)
+    return JobVersion(
+        version=row.version, changed_at=format_instant(row.accepted_at), reason=row.reason, body=body
+    )
+
+
+def create_body(job: Job) -> dict[str, Raw]:
+    """Members of the create body that says the same as `job`, but for its id."""
+    names = [name for name in Job.__struct_fields__ if name in JobRequest.__struct_fields__ and name != "id"]
+    given = {name: getattr(job, name) for name in names}
+    return {name: Raw(msgspec.json.encode(value)) for name, value in given.items() if value is not None}
 
 
 def _show_policy(body: Job, policy: Policy) -> None:
@@ -122,6 +149,7 @@ def whole_body(name: str, row: ExecutionRow, around: Around) -> WholeExecution:
         job_id=job_of(name),
         status=row.last.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         outcome=row.outcome or None,  # type: ignore[arg-type]  # one of the outcomes by the fold
+        version=row.version,
         generation=row.generation,
         scheduled_at=format_instant(row.scheduled_at),
         attempts=list(execution_bodies(name, row, around)),
@@ -138,16 +166,16 @@ def execution_bodies(name: str, row: ExecutionRow, around: Around) -> Iterator[E
         yield body
 
 
-def upcoming_row(next_at: int) -> ExecutionRow:
+def upcoming_row(progress: Progress) -> ExecutionRow:
     """The execution at a job's next instant: it has no row of its own before it is due."""
-    return ExecutionRow(1, next_at, "", Attempt(1, "scheduled", next_at))
+    at = progress.next_at
+    return ExecutionRow(progress.version, at, "", Attempt(1, "scheduled", at))
 
 
-def upcoming_body(job_id: str, next_at: int) -> Execution:
+def upcoming_body(job_id: str, progress: Progress) -> Execution:
     """The first attempt at the job's next instant."""
-    row = upcoming_row(next_at)
-    around = Around(str, "worker")
-    return _attempt_body(execution_id(job_id, next_at), next_at, row.last, around)
+    row, at = upcoming_row(progress), progress.next_at
+    return _attempt_body(execution_id(job_id, at), at, row.last, Around(str, "worker"))
 
 
 def dead_letter_body(name: str, given_up_at: int, dead: DeadRow, job: JobRow) -> DeadLetter:

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from api.auth import Allowed
 from minutebook import __version__
+from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
 from minutebook.client.models import (
     AlertPage,
@@ -48,7 +49,9 @@ _MODELS: Final = (
     DeclaredTaskPage,
     ExecutionPage,
     Job,
+    JobChange,
     JobRequest,
+    JobVersionPage,
     Limit,
     LimitPage,
     LimitRequest,
@@ -64,6 +67,7 @@ _MODELS: Final = (
     ReasonRequest,
     RedriveManyRequest,
     RedriveRequest,
+    ResumeRequest,
     RunNow,
     WholeExecution,
     WholeTask,

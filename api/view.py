@@ -193,6 +193,12 @@ class View:
         """A job and where it stands."""
         return self.parts[self.partition_of_job(tenant, job_id)].job(tenant, job_id)
 
+    def versions(self, tenant: str, job_id: str, through: int | None) -> Iterator[JobRow]:
+        """Versions of a job, the latest first, from number `through` on."""
+        partition = self.partition_of_job(tenant, job_id)
+        self.commit(partition)
+        return self.parts[partition].versions(tenant, job_id, through)
+
     def executions(self, tenant: str, job_id: str, start: bytes) -> Iterator[tuple[bytes, str, ExecutionRow]]:
         """(key, execution id, row) of a job's executions by instant, from key `start` on."""
         partition = self.partition_of_job(tenant, job_id)

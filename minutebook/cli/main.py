@@ -10,7 +10,17 @@ import typer
 from typer.core import TyperGroup
 
 from minutebook import __version__
-from minutebook.cli import alert, dead_letter, execution, job, limit, operation, queue, schedule, task
+from minutebook.cli import (
+    alert,
+    dead_letter,
+    execution,
+    job_changes,
+    limit,
+    operation,
+    queue,
+    schedule,
+    task,
+)
 from minutebook.cli.exits import ExitCode, exit_code_of
 from minutebook.cli.output import note
 from minutebook.errors import MinutebookError
@@ -76,7 +86,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(job.app, name="job")
+app.add_typer(job_changes.app, name="job")
 app.add_typer(execution.app, name="execution")
 app.add_typer(queue.app, name="queue")
 app.add_typer(limit.app, name="limit")

@@ -1,11 +1,13 @@
 """The HTTP client: what users and the command line reach the API with."""
 
+from minutebook.client.change_models import CalendarsChange, JobChange, JobVersion, MisfireChange, RetryChange
 from minutebook.client.client import Client, SyncClient
 from minutebook.client.errors import (
     ApiError,
     DeniedError,
     NotFoundError,
     RefusedError,
+    StaleVersionError,
     UnavailableError,
 )
 from minutebook.client.models import (
@@ -34,6 +36,7 @@ __all__ = [
     "Alert",
     "ApiError",
     "BatchResult",
+    "CalendarsChange",
     "CalendarsRequest",
     "Client",
     "ClientSettings",
@@ -45,17 +48,22 @@ __all__ = [
     "Execution",
     "ExecutionPage",
     "Job",
+    "JobChange",
     "JobRequest",
+    "JobVersion",
     "Limit",
     "LimitRequest",
+    "MisfireChange",
     "MisfireRequest",
     "NotFoundError",
     "Operation",
     "Problem",
     "Queue",
     "RefusedError",
+    "RetryChange",
     "RetryRequest",
     "RunNow",
+    "StaleVersionError",
     "SyncClient",
     "UnavailableError",
     "WholeExecution",

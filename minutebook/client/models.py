@@ -192,6 +192,14 @@ class Calendars(msgspec.Struct, kw_only=True):
     include: _CalendarNames = []
 
 
+class Pause(msgspec.Struct):
+    """Since when a job is paused, and why; `failure`: since an execution was given up."""
+
+    at: InstantText
+    cause: Literal["command", "failure"]
+    reason: str
+
+
 class Job(msgspec.Struct, kw_only=True):
     """A job as it stands. Instants, durations and numbers that are null bound nothing."""
 
@@ -226,6 +234,7 @@ class Job(msgspec.Struct, kw_only=True):
     limit: Name | None = None
     notify: _Notify = ""
     status: JobStatus
+    paused: Annotated[Pause | None, Meta(description="null unless it is paused")] = None
     version: int
     next_at: InstantText | None
     created_at: InstantText
@@ -291,6 +300,7 @@ class WholeExecution(msgspec.Struct, kw_only=True):
     job_id: Name
     status: AttemptStatus
     outcome: Outcome | None
+    version: Annotated[int, Meta(description="of its job, which it runs with")] = 1
     generation: Annotated[int, Meta(description="how often it was redriven")]
     scheduled_at: InstantText
     attempts: Annotated[list[Execution], Meta(description="oldest first")]

@@ -153,9 +153,13 @@ class PartitionView:
         progress = self.read("progress", key, Progress) if hot is None else hot.progress
         return None if row is None or progress is None else (row, progress)
 
-    def versions(self, tenant: str, job_id: str) -> Iterator[JobRow]:
-        """Earlier versions of a job, the oldest first. Reads committed rows only."""
-        start, end = keys.versions_of(keys.job_row(self.prefix, tenant, job_id))
+    def versions(self, tenant: str, job_id: str, through: int | None = None) -> Iterator[JobRow]:
+        """Versions of a job, the latest first, from number `through` on. Reads committed rows only."""
+        job = keys.job_row(self.prefix, tenant, job_id)
+        current = self.read("jobs", job, JobRow)
+        if current is not None and (through is None or current.version <= through):
+            yield current
+        start, end = keys.versions_of(job, through)
         for _, value in self._rows.scan("versions", start, end):
             yield _DECODERS[JobRow](value)
 
