@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from minutebook.cli.output import Format, Output, write_many
+from minutebook.cli.tzdata_diff import tzdata_diff
 from minutebook.client.models import PREVIEW_MAX, PreviewInstant
 from minutebook.client.times import parse_instant
 from minutebook.clock import SystemClock
@@ -30,6 +31,9 @@ def _instant(text: str) -> int:
         return parse_instant(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+app.command("tzdata-diff")(tzdata_diff)
 
 
 @app.command()
