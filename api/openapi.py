@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from api.auth import Allowed
 from minutebook import __version__
+from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
 from minutebook.client.models import (
@@ -43,6 +44,10 @@ _MODELS: Final = (
     AlertPage,
     BatchRequest,
     BatchResult,
+    Calendar,
+    CalendarEffect,
+    CalendarPage,
+    CalendarRequest,
     Command,
     DeadLetterPage,
     DryRun,

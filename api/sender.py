@@ -18,6 +18,7 @@ from aiokafka.errors import KafkaError
 from api.problems import Refused
 from minutebook.domain.commands import (
     Command,
+    DeclareCalendar,
     DeclareLimit,
     DeclareQueue,
     DeclareTask,
@@ -36,6 +37,7 @@ _OVERHEAD_BYTES: Final = 1_280
 _CHAR_BYTES_MAX: Final = 4
 _TIMING_BYTES: Final = 160
 """Of a job's timing, without the names of calendars."""
+_DAY_BYTES_MAX: Final = 3
 
 _log = structlog.get_logger()
 
@@ -183,6 +185,9 @@ def size_of(command: Command) -> int:
             return _OVERHEAD_BYTES + sum(map(len, command.tenants)) + 2 * len(command.tenants)
         case DeclareLimit():
             return _OVERHEAD_BYTES
+        case DeclareCalendar():
+            days = len(command.first_days) + len(command.last_days)
+            return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * len(command.reason) + _DAY_BYTES_MAX * days
         case DeclareTask():
             return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * len(command.payload_schema)
         case RedriveExecution():

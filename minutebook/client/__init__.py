@@ -1,5 +1,6 @@
 """The HTTP client: what users and the command line reach the API with."""
 
+from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarEntry, DateRange
 from minutebook.client.change_models import CalendarsChange, JobChange, JobVersion, MisfireChange, RetryChange
 from minutebook.client.client import Client, SyncClient
 from minutebook.client.errors import (
@@ -36,11 +37,15 @@ __all__ = [
     "Alert",
     "ApiError",
     "BatchResult",
+    "Calendar",
+    "CalendarEffect",
+    "CalendarEntry",
     "CalendarsChange",
     "CalendarsRequest",
     "Client",
     "ClientSettings",
     "Command",
+    "DateRange",
     "DeadLetter",
     "DeadLetterFilter",
     "DeniedError",
