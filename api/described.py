@@ -9,6 +9,9 @@ import msgspec
 
 from api.problems import TABLE
 
+_Answer = type[msgspec.Struct] | tuple[type[msgspec.Struct], ...] | None
+"""Model of an answer, or the models that it has one of."""
+
 BODY: Final = ("malformed-json", "body-too-slow", "too-large", "unsupported-media", "invalid")
 """Refusals of routes that take a body."""
 WRITE: Final = ("bad-parameter", "too-old", "not-durable", "overloaded")
@@ -48,7 +51,7 @@ WAIT: Final = query_name(
 
 def described(
     *,
-    answers: dict[int, type[msgspec.Struct] | None],
+    answers: dict[int, _Answer],
     refusals: tuple[str, ...] = (),
     takes: type[msgspec.Struct] | None = None,
     is_body_optional: bool = False,
@@ -78,13 +81,14 @@ def _reference(kind: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _responses(
-    answers: dict[int, type[msgspec.Struct] | None], refusals: tuple[str, ...], texts: Mapping[int, str]
+    answers: dict[int, _Answer], refusals: tuple[str, ...], texts: Mapping[int, str]
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status, kind in answers.items():
         found[str(status)] = {"description": texts[status]}
         if kind is not None:
-            found[str(status)]["content"] = {"application/json": {"schema": _reference(kind)}}
+            schema = {"oneOf": list(map(_reference, kind))} if isinstance(kind, tuple) else _reference(kind)
+            found[str(status)]["content"] = {"application/json": {"schema": schema}}
     by_status: dict[int, list[str]] = {}
     for code in sorted({*_COMMON, *refusals}):
         by_status.setdefault(TABLE[code].status, []).append(f"`{code}`: {TABLE[code].detail}")

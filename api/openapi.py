@@ -36,11 +36,21 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
-from minutebook.client.operation_models import DryRun, Operation, OperationPage, RedriveManyRequest
+from minutebook.client.operation_models import (
+    BackfillDryRun,
+    BackfillRequest,
+    DryRun,
+    Operation,
+    OperationPage,
+    OperationRequest,
+    RedriveManyRequest,
+)
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
     AlertPage,
+    BackfillDryRun,
+    BackfillRequest,
     BatchRequest,
     BatchResult,
     Command,
@@ -56,6 +66,7 @@ _MODELS: Final = (
     PauseRequest,
     Operation,
     OperationPage,
+    OperationRequest,
     Preview,
     PreviewRequest,
     Problem,

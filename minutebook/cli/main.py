@@ -10,7 +10,18 @@ import typer
 from typer.core import TyperGroup
 
 from minutebook import __version__
-from minutebook.cli import alert, dead_letter, execution, job, limit, operation, queue, schedule, task
+from minutebook.cli import (
+    alert,
+    backfill,
+    dead_letter,
+    execution,
+    job,
+    limit,
+    operation,
+    queue,
+    schedule,
+    task,
+)
 from minutebook.cli.exits import ExitCode, exit_code_of
 from minutebook.cli.output import note
 from minutebook.errors import MinutebookError
@@ -76,6 +87,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+job.app.command()(backfill.backfill)
 app.add_typer(job.app, name="job")
 app.add_typer(execution.app, name="execution")
 app.add_typer(queue.app, name="queue")

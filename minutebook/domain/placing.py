@@ -58,6 +58,8 @@ def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now
         book.jobs.pending[row] = _changed(job, job.next_at, job.indexed_at, open_count, outcome, job.runs)
         return
     book.jobs.pending[row] = None
+    if not job.is_once or job.last_version > 1:
+        book.drop_filled(row)
     book.specs.pending[keys.spec_row(row, job.version)] = None
     book.closed.pending[keys.remembered_row(remember(book, now), row)] = Job(
         job.version,

@@ -112,6 +112,7 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
     skip = Skip(event.reason, event.last_at, event.count)
     attempt = Attempt(1, "skipped", event.first_at, ended_at=view.now)
     view.dirty["executions"][key] = ExecutionRow(1, event.first_at, "skipped", attempt, skip=skip)
+    view.dirty["skips"][keys.execution_row(job.key, event.last_at)] = event.first_at
     if event.next_at != UNCHANGED:
         job.progress.next_at = event.next_at
     job.progress.skipped += event.count

@@ -34,6 +34,7 @@ FAMILIES: Final = (
     "alert_counts",
     "operations",
     "tasks",
+    "skips",
 )
 FORMAT: Final = 4
 """Version of these rows: a view of another version is dropped and folded again."""

@@ -51,7 +51,9 @@ WRITES = [
 OPERATES = [
     ("POST", "/v1/executions/a:1/redrive"),
     ("POST", "/v1/dead-letters/redrive"),
+    ("POST", "/v1/operations"),
     ("POST", "/v1/operations/a/cancel"),
+    ("POST", "/v1/jobs/a/backfill"),
     ("POST", "/v1/queues"),
     ("POST", "/v1/queues/a/pause"),
     ("POST", "/v1/queues/a/drain"),
