@@ -21,6 +21,7 @@ from minutebook.client.models import (
 )
 from minutebook.client.models import Progress as ProgressBody
 from minutebook.client.times import format_duration, format_instant
+from minutebook.domain.jitter import due_at
 from minutebook.domain.policy import Policy
 from minutebook.domain.state import NONE_AT
 from minutebook.domain.view_rows import (
@@ -115,16 +116,17 @@ def execution_bodies(name: str, row: ExecutionRow, around: Around) -> Iterator[E
         yield body
 
 
-def upcoming_row(next_at: int) -> ExecutionRow:
+def upcoming_row(tenant: str, job_id: str, row: JobRow, next_at: int) -> ExecutionRow:
     """The execution at a job's next instant: it has no row of its own before it is due."""
-    return ExecutionRow(1, next_at, "", Attempt(1, "scheduled", next_at))
+    jitter_ms = 0 if row.timing is None else row.timing.jitter_ms
+    attempt = Attempt(1, "scheduled", due_at(tenant, job_id, next_at, jitter_ms))
+    return ExecutionRow(row.version, next_at, "", attempt)
 
 
-def upcoming_body(job_id: str, next_at: int) -> Execution:
+def upcoming_body(tenant: str, job_id: str, row: JobRow, next_at: int) -> Execution:
     """The first attempt at the job's next instant."""
-    row = upcoming_row(next_at)
-    around = Around(str, "worker")
-    return _attempt_body(execution_id(job_id, next_at), next_at, row.last, around)
+    upcoming = upcoming_row(tenant, job_id, row, next_at)
+    return _attempt_body(execution_id(job_id, next_at), next_at, upcoming.last, Around(str, "worker"))
 
 
 def dead_letter_body(name: str, given_up_at: int, dead: DeadRow, job: JobRow) -> DeadLetter:

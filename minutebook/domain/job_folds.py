@@ -6,7 +6,7 @@ import msgspec
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain import keys
+from minutebook.domain import jitter, keys
 from minutebook.domain.backfill_folds import note_filled, note_skipped
 from minutebook.domain.book import Book
 from minutebook.domain.job_events import BACKFILL, OVERLAP
@@ -33,7 +33,8 @@ replace = msgspec.structs.replace
 def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> None:
     """A job and its first version, with its row of the time index."""
     row = keys.job_row(event.tenant, event.job_id)
-    at = max(event.next_at, now)
+    jitter_ms = 0 if event.timing is None else event.timing.jitter_ms
+    at = max(jitter.due_at(event.tenant, event.job_id, event.next_at, jitter_ms), now)
     is_once = not event.cron and event.every_ms == NONE_AT
     open_count = 1 if is_once else 0
     job = Job(
@@ -48,7 +49,7 @@ def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> No
         event.accepted_at,
         is_once,
         event.policy is not None and event.policy.has_deadlines,
-        jitter_ms=0 if event.timing is None else event.timing.jitter_ms,
+        jitter_ms=jitter_ms,
     )
     book.specs.put(keys.spec_row(row, 1), version_of(event))
     book.jobs.put(row, job)

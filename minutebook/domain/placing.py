@@ -11,6 +11,7 @@ import msgspec
 
 from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.jitter import due_at
 from minutebook.domain.permit_folds import spend
 from minutebook.domain.record_folds import remember
 from minutebook.domain.state import NONE_AT, Execution, Job, Spec
@@ -101,14 +102,19 @@ def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outc
     )
 
 
+def job_due_at(row: bytes, job: Job, at: int) -> int:
+    """When the instant `at` of the job in `row` is due."""
+    return due_at(*keys.names(row), at, job.jitter_ms) if job.jitter_ms else at
+
+
 def reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int, runs: int = 0) -> Job:
-    """`job` with its index row moved to `next_at`, and `runs` of its instants as open executions more; an instant already
-    past is placed at `now`."""
+    """`job` with its index row moved to when `next_at` is due, and `runs` of its instants as open executions more; what is
+    already past is placed at `now`."""
     if job.indexed_at != NONE_AT:
         book.index.pending[keys.index_row(job.indexed_at, keys.JOB, row)] = None
     at = NONE_AT
     if next_at != NONE_AT:
-        at = max(next_at, now)
+        at = max(job_due_at(row, job, next_at), now)
         book.index.pending[keys.index_row(at, keys.JOB, row)] = b""
     return _changed(job, next_at, at, job.open + runs, job.last_outcome, job.runs + runs)
 

@@ -27,6 +27,7 @@ from minutebook.domain.policy import Policy
 from minutebook.domain.records import CancelledByTask, Progress, Report, Snoozed
 from minutebook.domain.results import died, overrun
 from minutebook.domain.state import NONE_AT, UNCHANGED
+from minutebook.domain.timing import Timing
 from minutebook.domain.workers import WISHES
 from minutebook.wire.frames import encode_frame
 from tests.simulation.busy_permits import BusyPermits
@@ -50,6 +51,16 @@ POLICIES = (
     Policy(start_deadline_ms=5_000, deadline_ms=90_000, non_retryable=["ValueError"]),
 )
 CRONS = ("* * * * *", "*/5 * * * *", "30 2 * * *")
+TIMINGS = (
+    None,
+    None,
+    Timing(misfire="none", jitter_ms=20_000),
+    Timing(misfire="latest", overlap="skip"),
+    Timing(overlap="queue_one", jitter_ms=90_000, max_runs=9),
+    Timing(overlap="queue_all", misfire_max=5),
+    Timing(overlap="cancel_running"),
+)
+"""The first three are for a job that fires once, too."""
 
 
 class BusyLog:
@@ -160,6 +171,7 @@ class BusyLog:
                     priority=self._random.choice((0, 5, 5, 9)),
                     policy=self._random.choice(POLICIES),
                     limit=self._random.choice(("", "", "k1", "k2")),
+                    timing=self._random.choice(TIMINGS if "cron" in at else TIMINGS[:3]),
                     **at,
                 )
             )
