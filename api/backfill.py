@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from api.operation_bodies import OperationWish
@@ -14,10 +15,12 @@ from minutebook.client.operation_models import BackfillCount, BackfillDryRun
 from minutebook.client.times import format_instant
 from minutebook.domain import keys, plans
 from minutebook.domain.backfill import check_count, check_range
+from minutebook.domain.known_calendars import dates_of
 from minutebook.domain.operation import OperationFilter
 from minutebook.domain.refusal import Refusal
-from minutebook.domain.state import Spec
-from minutebook.domain.view_rows import ExecutionRow, JobRow, Progress
+from minutebook.domain.state import NONE_AT, Spec
+from minutebook.domain.view import PartitionView
+from minutebook.domain.view_rows import CalendarRow, ExecutionRow, JobRow, Progress
 from minutebook.schedule.plan import Plan
 
 _SLICE: Final = 500
@@ -46,12 +49,19 @@ def check_job(view: View, tenant: str, wish: OperationWish) -> Plan:
         raise refused_field(f"/{wish.where}job_id" if wish.where else "job_id", detail)
     if progress.status not in ("active", "paused") or progress.next_at < 0:
         raise Refused("job-closed")
-    plan = plans.plan_of(tenant, job_id, spec)
+    part = view.parts[view.partition_of_job(tenant, job_id)]
+    plan = plans.dated(tenant, job_id, spec, dates_of(spec.timing, partial(_calendar, part, tenant)))
     try:
         check_count(plan.count(wanted.from_at - 1, wanted.until_at - 1))
     except Refusal as refusal:
         raise _refused(wish, refusal) from None
     return plan
+
+
+def _calendar(part: PartitionView, tenant: str, name: str) -> CalendarRow | None:
+    """A calendar as the partition of the job knows it; None if it is without effect."""
+    found = part.calendar(tenant, name)
+    return None if found is None or found.is_deleted else found
 
 
 def _refused(wish: OperationWish, refusal: Refusal) -> Refused:
@@ -121,7 +131,7 @@ class _Fates:
         row, progress = self._job
         if self._part.has_execution(*self._subject, at):
             return "ran", False
-        if at <= row.accepted_at:
+        if at <= (row.accepted_at if row.created_at == NONE_AT else row.created_at):
             return _BEFORE_CREATION, True
         if at >= progress.next_at:
             return "undecided", False

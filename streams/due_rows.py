@@ -155,8 +155,8 @@ class DueRows:
                 self._index.put(key)
 
     def is_in_index(self, key: bytes) -> bool:
-        """Whether no decision of this very cycle has deleted the row."""
-        return self._book.index.pending.get(key, key) is not None
+        """Whether no decision of this very cycle has deleted the row, or put another version of its job under it."""
+        return key not in self._book.index.pending
 
 
 def _queue(draft: Draft, rows: list[Due]) -> None:

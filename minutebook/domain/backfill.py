@@ -14,10 +14,12 @@ from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys, plans
 from minutebook.domain.book import Book
+from minutebook.domain.changes import OPEN
 from minutebook.domain.events import Event
 from minutebook.domain.job_events import BACKFILL
 from minutebook.domain.operation import OperationFact, OperationFilter
 from minutebook.domain.operation_kind import Found, Kind
+from minutebook.domain.overlap import is_busy
 from minutebook.domain.placing import job_version
 from minutebook.domain.refusal import Refusal
 from minutebook.domain.state import NONE_AT, UNCHANGED, Job
@@ -86,14 +88,14 @@ def _job(book: Book, fact: OperationFact) -> tuple[bytes, Job, Plan] | None:
     job = book.jobs.get(row)
     if job is None and book.remembered(book.closed, row) is None:
         return None
-    if job is None or job.status == "cancelled" or job.next_at == NONE_AT:
+    if job is None or job.status not in OPEN or job.next_at == NONE_AT:
         raise Refusal(
             "job_closed", "filter/job_id", "the job has no instant left; only an open one is filled"
         )
     spec = job_version(book, row, job.version)
     if not spec.is_recurring:
         raise Refusal("invalid", "filter/job_id", "the job fires once: run it now, or submit another one")
-    return row, job, plans.plan_of(fact.tenant, fact.filter.job_id, spec)
+    return row, job, plans.plan_of(book, fact.tenant, fact.filter.job_id, spec)
 
 
 def _rows(book: Book, fact: OperationFact, through: bytes) -> Iterator[Found]:
@@ -138,7 +140,7 @@ def _most(book: Book, fact: OperationFact) -> int:
     row, job, _ = found
     if job_version(book, row, job.version).timing.overlap == "allow":
         return INSTANTS_MAX
-    return 0 if job.open > len(job.held) else 1
+    return 0 if is_busy(job) else 1
 
 
 def _fill(book: Book, fact: OperationFact, executions: Sequence[bytes], now: int) -> Iterator[Event]:

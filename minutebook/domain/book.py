@@ -14,11 +14,13 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from minutebook.domain import keys
+from minutebook.domain.known_calendars import KnownCalendars
 from minutebook.domain.known_limits import KnownLimits
 from minutebook.domain.operation import HomeOperation, Share
 from minutebook.domain.state import (
     Alerted,
     Answer,
+    Calendar,
     Cursor,
     DeadExecution,
     Execution,
@@ -26,6 +28,7 @@ from minutebook.domain.state import (
     Job,
     Limit,
     Queue,
+    Rescheduling,
     Session,
     Spec,
     Stock,
@@ -60,6 +63,9 @@ FAMILIES: Final = (
     "operations",
     "tasks",
     "asked",
+    "calendars",
+    "calendar_jobs",
+    "reschedulings",
     "skips",
     "filled",
 )
@@ -104,7 +110,7 @@ class Family(Generic[T]):
         return found
 
     def _row(self, stored: bytes) -> T:
-        return stored if self._is_plain else self._decode(stored)  # type: ignore[return-value]  # as above
+        return stored if self._is_plain else self._decode(stored)  # type: ignore[return-value]  # plain: T is bytes
 
     def _bound_cache(self) -> None:
         """Two generations: what was not written or read lately goes with the old one."""
@@ -130,8 +136,9 @@ class Family(Generic[T]):
             if row is not None:
                 yield key, row
 
-    def walk(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, T]]:
+    def walk(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, T]]:
         """Stored rows with start <= key < end in order of keys, each as it is by now, read one at a time and not cached.
+        `end` None: all that follow.
 
         For a family that may be large: what is pending and not stored yet is not shown.
         """
@@ -208,6 +215,10 @@ class Book:
         self.operations = Family(rows, "operations", HomeOperation)
         self.tasks = Family(rows, "tasks", Task)
         self.asked = Family(rows, "asked", str)
+        self.calendars = Family(rows, "calendars", Calendar)
+        self.known_calendars = KnownCalendars(self.calendars)
+        self.calendar_jobs = Family(rows, "calendar_jobs", bytes)
+        self.reschedulings = Family(rows, "reschedulings", Rescheduling)
         self.skips = Family(rows, "skips", int)
         self.filled = Family(rows, "filled", bytes)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
@@ -235,6 +246,9 @@ class Book:
             "operations": self.operations,
             "tasks": self.tasks,
             "asked": self.asked,
+            "calendars": self.calendars,
+            "calendar_jobs": self.calendar_jobs,
+            "reschedulings": self.reschedulings,
             "skips": self.skips,
             "filled": self.filled,
         }
@@ -329,6 +343,7 @@ class Book:
     def discard(self) -> None:
         """Everything pending is forgotten: its frame is void."""
         self._known_limits.discard()
+        self.known_calendars.discard()
         for family in self._families.values():
             family.discard()
         self._ranges = []
