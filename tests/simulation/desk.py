@@ -113,7 +113,8 @@ class Desk:
         self, *jobs: str, tenant: str = "acme", after_ms: int = 0, again: str = "", **fields: object
     ) -> None:
         """Jobs with these ids, due `after_ms` from now unless a field says otherwise; `again` makes it another command."""
-        when = {} if "cron" in fields else {"run_at": self.now + after_ms}
+        is_recurring = "cron" in fields or "every_ms" in fields
+        when = {} if is_recurring else {"run_at": self.now + after_ms}
         for job_id in jobs:
             command = SubmitJob(
                 tenant=tenant,
