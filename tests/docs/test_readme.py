@@ -16,6 +16,7 @@ from api.submission import read_submission
 from minutebook import App, Context
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
+from minutebook.client.change_models import JobChange, ResumeRequest
 from minutebook.client.models import LimitRequest, PauseRequest, PreviewRequest, ReasonRequest, RedriveRequest
 from minutebook.client.operation_models import RedriveManyRequest
 from minutebook.domain.commands import SubmitJob
@@ -39,6 +40,9 @@ PATH_PARTS = (
 ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/executions/{execution_id}/redrive": RedriveRequest,
     "/v1/dead-letters/redrive": RedriveManyRequest,
+    "/v1/jobs/{job_id}": JobChange,
+    "/v1/jobs/{job_id}/pause": ReasonRequest,
+    "/v1/jobs/{job_id}/resume": ResumeRequest,
     "/v1/queues/{name}/pause": ReasonRequest,
     "/v1/limits/{name}": LimitRequest,
     "/v1/limits/{name}/pause": PauseRequest,
