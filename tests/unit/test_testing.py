@@ -11,7 +11,7 @@ import pytest
 
 from minutebook import App, Cancel, Context, Fail, Retry, Snooze
 from minutebook.client import RetryRequest
-from minutebook.testing import InMemoryScheduler, RefusedError, TaskEnv
+from minutebook.testing import InMemoryScheduler, RefusedError, TaskEnv, assert_replays
 
 START = datetime(2030, 3, 30, 12, tzinfo=UTC)
 
@@ -362,3 +362,35 @@ def test_a_task_env_hears_of_progress() -> None:
     assert env.context.last_progress == {"row": 7}
     env.context.progress(0.5, "half")
     assert env.progress == [(0.5, "half")]
+
+
+async def test_a_job_is_edited_paused_and_resumed(app: App) -> None:
+    seen: list[tuple[int, datetime]] = []
+
+    @app.task("tick")
+    async def tick(payload: int) -> None:
+        seen.append((payload, scheduler.now))
+
+    async with InMemoryScheduler(app, now=START) as scheduler:
+        job = scheduler.submit(tick, 1, cron="0 * * * *")
+        await scheduler.advance(hours=2)
+        scheduler.edit(job, payload=2, cron="30 * * * *")
+        await scheduler.advance(hours=1)
+        scheduler.pause(job)
+        assert (scheduler.status(job), await scheduler.advance(days=3)) == ("paused", 0)
+        scheduler.resume(job)
+        scheduler.edit(job, every="20m", priority=9)
+        assert await scheduler.advance(hours=1) == 3
+        scheduler.edit(job, run_at=scheduler.now + timedelta(minutes=5))
+        assert await scheduler.advance(hours=1) == 1
+        assert scheduler.status(job) == "completed"
+        with pytest.raises(RefusedError, match="completed"):
+            scheduler.pause(job)
+        with pytest.raises(KeyError):
+            scheduler.edit("none", payload=1)
+        assert_replays(scheduler)
+    assert [(payload, at - START) for payload, at in seen[:3]] == [
+        (1, timedelta(hours=1)),
+        (1, timedelta(hours=2)),
+        (2, timedelta(hours=2, minutes=30)),
+    ]
