@@ -21,6 +21,7 @@ from api.routes import (
     dead_letters,
     executions,
     health,
+    job_changes,
     jobs,
     limits,
     operations,
@@ -44,6 +45,7 @@ def create_app(services: Services) -> FastAPI:
     for module in (
         batch,
         jobs,
+        job_changes,
         executions,
         dead_letters,
         commands,

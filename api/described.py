@@ -35,6 +35,11 @@ AFTER: Final = _header(
     "Minutebook-After", "A consistency token from Minutebook-Position: wait until it is visible."
 )
 
+IF_MATCH: Final = _header(
+    "If-Match", 'The ETag of the job as it was read, or its version, such as "3"; another one is refused.'
+)
+IF_NONE_MATCH: Final = _header("If-None-Match", "An ETag: 304 while nothing has changed.")
+
 
 def query_name(name: str, description: str, **schema: Any) -> dict[str, Any]:
     """A name of the query, a text where `schema` does not say otherwise."""
@@ -109,4 +114,5 @@ _ANSWERS: Final = {
     201: "Created, or created before by the same request.",
     202: "Durable, but not decided in time: `Location` names the command.",
     204: "Done, or done before.",
+    304: "It is as it was.",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter, itemgetter
@@ -195,6 +196,12 @@ class View:
         """A job and where it stands."""
         return self.parts[self.partition_of_job(tenant, job_id)].job(tenant, job_id)
 
+    def versions(self, tenant: str, job_id: str, through: int | None) -> Iterator[JobRow]:
+        """Versions of a job, the latest first, from number `through` on."""
+        partition = self.partition_of_job(tenant, job_id)
+        self.commit(partition)
+        return self.parts[partition].versions(tenant, job_id, through)
+
     def executions(self, tenant: str, job_id: str, start: bytes) -> Iterator[tuple[bytes, str, ExecutionRow]]:
         """(key, execution id, row) of a job's executions by instant, from key `start` on."""
         partition = self.partition_of_job(tenant, job_id)
@@ -215,6 +222,17 @@ class View:
         self.commit_all()
         found = (alert for part in self.parts for alert in part.alerts(tenant))
         return sorted(found, key=attrgetter("at", "id"), reverse=True)
+
+    def due_counts(self, tenant: str, start: int, end: int) -> Counter[int]:
+        """How many jobs of a tenant have their next instant in each minute from `start` up to `end`, not included.
+
+        Minutes are counted from the epoch. As of the last commit.
+        """
+        found: Counter[int] = Counter()
+        for part in self.parts:
+            for minute, count in part.due_counts(tenant, start, end):
+                found[minute] += count
+        return found
 
     def command(self, tenant: str, command_id: str) -> tuple[int, CommandRow] | None:
         """Partition of a command, and what it was answered; None if no partition knows it."""

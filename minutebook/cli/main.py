@@ -15,7 +15,7 @@ from minutebook.cli import (
     calendar,
     dead_letter,
     execution,
-    job,
+    job_changes,
     limit,
     operation,
     queue,
@@ -87,7 +87,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(job.app, name="job")
+app.add_typer(job_changes.app, name="job")
 app.add_typer(execution.app, name="execution")
 app.add_typer(queue.app, name="queue")
 app.add_typer(limit.app, name="limit")

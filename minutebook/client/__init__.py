@@ -1,17 +1,20 @@
 """The HTTP client: what users and the command line reach the API with."""
 
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarEntry, DateRange
+from minutebook.client.change_models import JobChange, JobVersion, RetryChange
 from minutebook.client.client import Client, SyncClient
 from minutebook.client.errors import (
     ApiError,
     DeniedError,
     NotFoundError,
     RefusedError,
+    StaleVersionError,
     UnavailableError,
 )
 from minutebook.client.models import (
     Alert,
     BatchResult,
+    CalendarsRequest,
     Command,
     DeadLetter,
     Execution,
@@ -20,6 +23,7 @@ from minutebook.client.models import (
     JobRequest,
     Limit,
     LimitRequest,
+    MisfireRequest,
     Problem,
     Queue,
     RetryRequest,
@@ -36,6 +40,7 @@ __all__ = [
     "Calendar",
     "CalendarEffect",
     "CalendarEntry",
+    "CalendarsRequest",
     "Client",
     "ClientSettings",
     "Command",
@@ -47,16 +52,21 @@ __all__ = [
     "Execution",
     "ExecutionPage",
     "Job",
+    "JobChange",
     "JobRequest",
+    "JobVersion",
     "Limit",
     "LimitRequest",
+    "MisfireRequest",
     "NotFoundError",
     "Operation",
     "Problem",
     "Queue",
     "RefusedError",
+    "RetryChange",
     "RetryRequest",
     "RunNow",
+    "StaleVersionError",
     "SyncClient",
     "UnavailableError",
     "WholeExecution",

@@ -9,12 +9,15 @@ from typing import Final
 
 import msgspec
 
-from minutebook.domain.keys import Lane
+from minutebook.domain.keys import CATCH_UP_PRIORITY, Lane
 from minutebook.domain.policy import DEFAULT, Policy
 from minutebook.domain.timing import DEFAULT as DEFAULT_TIMING
 from minutebook.domain.timing import Timing
 
 NONE_AT: Final = -1
+ACTIVE: Final = "active"
+PAUSED: Final = "paused"
+"""Statuses of a job that is not closed, beside `cancelled` while something of it runs."""
 UNCHANGED: Final = -2
 """In a `next_at` column: this row does not come from the job's schedule."""
 
@@ -22,7 +25,9 @@ UNCHANGED: Final = -2
 class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A job that is not closed. `open` counts its open executions; `indexed_at` is where its row of the index lies.
     `version` is what comes due next; versions are numbered up to `last_version`. `runs`: instants of its schedule that
-    became executions. `held`: ids of the executions that wait until no other is open, the earliest first.
+    became executions. `held`: ids of the executions that wait until no other is open, the earliest first. `older`:
+    (version, open executions) for each version before this one that has any. `last_at`: the latest instant of its
+    schedule that is on record. `edited`: fingerprint of the body that it was last edited to, empty if it never was.
 
     A job that fires once (`is_once`) counts its one execution as open from the start and keeps `next_at` and
     `indexed_at`, so that its row need not be written again when it comes due.
@@ -43,6 +48,9 @@ class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     runs: int = 0
     held: list[str] = []
     jitter_ms: int = 0
+    older: list[tuple[int, int]] = []
+    last_at: int = NONE_AT
+    edited: bytes = b""
 
 
 class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -64,7 +72,7 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
     explicit_timing: Timing | None = None
 
     def lane(self, tenant: str) -> Lane:
-        """Where an execution of this version, of a job of `tenant`, waits in the queued set."""
+        """Where an execution of this version, of a job of `tenant`, waits in the queued set if it is not made up for."""
         return Lane(self.queue, self.task, self.priority, tenant, self.limit)
 
     @property
@@ -107,6 +115,19 @@ class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
     details: bytes = b""
     permits: list[tuple[str, int]] = []
     is_catch_up: bool = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits, without a place in the time index, until no other execution of its job is open."""
+        return self.status == "scheduled" and self.indexed_at == NONE_AT
+
+    def priority_of(self, spec: Spec) -> int:
+        """Its priority as an execution of version `spec`."""
+        return CATCH_UP_PRIORITY if self.is_catch_up else spec.priority
+
+    def lane(self, spec: Spec, tenant: str) -> Lane:
+        """Where it waits in the queued set, as an execution of version `spec` of a job of `tenant`."""
+        return Lane(spec.queue, spec.task, self.priority_of(spec), tenant, spec.limit)
 
 
 class DeadExecution(Execution, array_like=True, frozen=True, gc=False):

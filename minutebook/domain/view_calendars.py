@@ -37,7 +37,7 @@ def _copied(view: PartitionView, event: facts.CalendarCopied) -> None:
 def _rescheduled(view: PartitionView, event: facts.JobsRescheduled) -> None:
     for tenant, job_id, next_at in zip(event.tenant, event.job_ids, event.next_at, strict=True):
         job = view.open_job(event.tenants[tenant], job_id)
-        job.progress.next_at = next_at
+        view.move_next(event.tenants[tenant], job, next_at)
         view.settle(job)
 
 

@@ -20,7 +20,9 @@ from minutebook.store.port import Rows
 FAMILIES: Final = (
     "cursors",
     "jobs",
+    "versions",
     "progress",
+    "due_counts",
     "executions",
     "requests",
     "commands",
@@ -40,15 +42,19 @@ FAMILIES: Final = (
 FORMAT: Final = 4
 """Version of these rows: a view of another version is dropped and folded again."""
 
+MINUTE_MS: Final = 60_000
+
 ALERTS_KEPT: Final = 200
 """Alerts of a tenant in a partition: the latest ones."""
 
 _PARTITION = struct.Struct(">H")
 _INSTANT = struct.Struct(">q")
+_VERSION = struct.Struct(">I")
+_VERSION_MAX: Final = 0xFFFF_FFFF
 
 
 class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One job as it was created. Never changes."""
+    """One version of a job. Never changes. `created_at` -1 = with this version; `reason` is that of the edit."""
 
     version: int
     task: str
@@ -69,6 +75,22 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     every_ms: int = -1
     anchor_at: int = -1
     timing: Timing | None = None
+    created_at: int = -1
+    reason: str = ""
+
+    @property
+    def is_recurring(self) -> bool:
+        """Whether it has a rule of instants rather than one."""
+        return bool(self.cron) or self.every_ms >= 0
+
+
+class Pause(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Since when a job is paused, and why: by a command, or since an execution was given up (cause `failure`)."""
+
+    at: int
+    cause: str
+    reason: str
+    actor: str
 
 
 class Progress(msgspec.Struct, array_like=True, gc=False):
@@ -82,6 +104,13 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
     cancelled: int = 0
     skipped: int = 0
     last_outcome: str = ""
+    version: int = 1
+    pause: Pause | None = None
+
+    @property
+    def coming_at(self) -> int:
+        """The next instant that comes due; -1 = none: a paused job has none."""
+        return -1 if self.status == "paused" else self.next_at
 
 
 class Headway(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -93,7 +122,7 @@ class Headway(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Attempt(msgspec.Struct, array_like=True, gc=False):
-    """One try of an execution."""
+    """One try of an execution. `is_held`: while it is scheduled it waits for other executions of its job, not for a time."""
 
     number: int
     status: str
@@ -106,6 +135,7 @@ class Attempt(msgspec.Struct, array_like=True, gc=False):
     message: str = ""
     result: bytes = b""
     headway: Headway | None = None
+    is_held: bool = False
 
 
 class Skip(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -244,6 +274,26 @@ def partition_prefix(partition: int) -> bytes:
 def job_row(prefix: bytes, tenant: str, job_id: str) -> bytes:
     """Key of a job, in `jobs` and `progress`."""
     return prefix + f"{tenant}\0{job_id}".encode()
+
+
+def due_row(prefix: bytes, tenant: str, minute: int) -> bytes:
+    """Key of how many jobs of a tenant have their next instant in that minute, counted from the epoch."""
+    return prefix + f"{tenant}\0".encode() + _INSTANT.pack(minute)
+
+
+def due_minute(key: bytes) -> int:
+    """Minute in a key of due counts."""
+    return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
+
+
+def version_row(job: bytes, version: int) -> bytes:
+    """Key of a version of a job that is its version no more: the latest sorts first."""
+    return job + b"\0" + _VERSION.pack(_VERSION_MAX - version)
+
+
+def versions_of(job: bytes, through: int | None) -> tuple[bytes, bytes]:
+    """First key, and end, of all earlier versions of a job, those above number `through` left out."""
+    return job + b"\0" if through is None else version_row(job, through), job + b"\1"
 
 
 def execution_row(job: bytes, scheduled_at: int, kind: bytes = b"") -> bytes:

@@ -17,8 +17,9 @@ from minutebook import App, Context
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
 from minutebook.client.calendar_models import CalendarRequest
-from minutebook.client.models import LimitRequest, PauseRequest, PreviewRequest, ReasonRequest, RedriveRequest
+from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
 from minutebook.client.operation_models import RedriveManyRequest
+from minutebook.client.preview_models import PreviewRequest
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.notify import fault
 from minutebook.wire import codec
