@@ -1,0 +1,247 @@
+"""The judge of a year: reads every frame as it is written, and holds it against the commands that were sent.
+
+Each instant of each schedule must become one execution that reaches its outcome, or lie in a stretch that was skipped
+for a reason that was true then. It shares no rule with the product: what a schedule means it knows from the documents.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from minutebook.domain import events as facts
+from minutebook.domain.commands import JobCommand, SubmitJob
+from minutebook.domain.events import Event
+from tests.simulation.year.account import Account
+
+UNCHANGED: Final = -2
+FAULTS_MAX: Final = 200
+
+
+class Execution:
+    """An open one."""
+
+    __slots__ = ("account", "ready_at", "status", "token")
+
+    def __init__(self, account: Account, status: str, ready_at: int, token: int = -1) -> None:
+        self.account = account
+        self.status = status
+        self.ready_at = ready_at
+        self.token = token
+
+
+class Judge:
+    """Keeps the accounts of all jobs, and what is open. `faults` are sentences for people."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[tuple[str, str], Account] = {}
+        self.open: dict[tuple[str, str], Execution] = {}
+        self.faults: list[str] = []
+        self.outcomes: Counter[str] = Counter()
+        self._sent: dict[str, tuple[JobCommand, int]] = {}
+        self._now = 0
+        self._idle_at = 0
+
+    # -- what it is told
+
+    def sent(self, command: JobCommand, stamp: int) -> None:
+        """A command was put on record at `stamp`."""
+        self._sent[command.command_id] = command, stamp
+
+    def nothing_due(self, now: int) -> None:
+        """The owner has looked at everything that was due by now."""
+        self._idle_at = now
+
+    def frame(self, now: int, placed: Iterable[tuple[Event, int]]) -> None:
+        """The events of a frame, each with the token of its first row."""
+        if now < self._now:
+            self._fault("the owner", f"goes back from {self._now} to {now}")
+        self._now = now
+        for event, token in placed:
+            take = _TAKES.get(type(event))
+            if take is not None:
+                take(self, event, token)
+
+    def year_over(self) -> None:
+        """Everything that has come due must be accounted for by now."""
+        for (_, job_id), account in self.accounts.items():
+            self._say(job_id, account.year_over(self._idle_at))
+
+    def finish(self) -> None:
+        """Everything that became an execution must have ended."""
+        for (_, name), execution in self.open.items():
+            self._fault(name, f"is {execution.status} to the end")
+
+    def instants(self) -> Counter[str]:
+        """How many instants were accounted for, and how."""
+        found: Counter[str] = Counter()
+        for account in self.accounts.values():
+            found.update(account.counts)
+        return found
+
+    # -- jobs
+
+    def _submitted(self, event: facts.JobSubmitted, token: int) -> None:
+        command, stamp = self._sent[event.command_id]
+        assert isinstance(command, SubmitJob)
+        account = self.accounts[event.tenant, event.job_id] = Account(command, stamp, self._now)
+        self._check_next(event.job_id, account, event.next_at)
+
+    def _cancelled(self, event: facts.JobCancelled, token: int) -> None:
+        account = self.accounts[event.tenant, event.job_id]
+        self._say(event.job_id, account.cancelled(self._now, self._idle_at))
+        for name in event.executions:
+            self._end((event.tenant, name), "cancelled", "scheduled", "queued")
+        for name, ended in zip(event.stopping, event.tokens, strict=True):
+            self._running((event.tenant, name), ended)
+
+    def _skipped(self, event: facts.ExecutionsSkipped, token: int) -> None:
+        account = self.accounts[event.tenant, event.job_id]
+        stretch = (event.reason, event.first_at, event.last_at, event.count)
+        self._say(f"{event.job_id}:{event.first_at}", account.skipped(*stretch, self._now, self._idle_at))
+        self._check_next(event.job_id, account, event.next_at)
+
+    def _requested(self, event: facts.ExecutionRequested, token: int) -> None:
+        account = self.accounts[event.tenant, event.job_id]
+        if account.status == "cancelled":
+            self._fault(event.execution, "was asked for after the cancel")
+        self.open[event.tenant, event.execution] = Execution(account, "scheduled", event.accepted_at)
+
+    # -- executions
+
+    def _due_granted(self, event: facts.ExecutionsDueGranted, token: int) -> None:
+        self._came(event, token, "running")
+
+    def _queued(self, event: facts.ExecutionsQueued, token: int) -> None:
+        self._came(event, -1, "queued")
+
+    def _came(self, event: Any, token: int, status: str) -> None:
+        tenants, now = event.tenants, self._now
+        rows = zip(event.tenant, event.executions, event.scheduled_at, event.due_at, event.next_at, strict=True)
+        for tenant, name, scheduled_at, due_at, next_at in rows:
+            key = tenants[tenant], name
+            if next_at == UNCHANGED:
+                self._wait_over(key, status, token)
+            else:
+                self._instant(key, scheduled_at, due_at, next_at, now, status, token)
+            token += token >= 0
+
+    def _instant(
+        self, key: tuple[str, str], scheduled_at: int, due_at: int, next_at: int, now: int, status: str, token: int
+    ) -> None:
+        job_id, _, suffix = key[1].rpartition(":")
+        account = self.accounts[key[0], job_id]
+        if suffix != str(scheduled_at) or key in self.open:
+            self._fault(key[1], f"is open, or not of {scheduled_at}")
+        self._say(key[1], account.ran(scheduled_at, due_at, now))
+        if not account.is_next(next_at):
+            self._check_next(job_id, account, next_at)
+        self.open[key] = Execution(account, status, due_at, token)
+
+    def _wait_over(self, key: tuple[str, str], status: str, token: int) -> None:
+        execution = self._in(key, "scheduled")
+        if execution is not None:
+            if self._now < execution.ready_at:
+                self._fault(key[1], f"is early, it waits for {execution.ready_at}")
+            execution.status, execution.token = status, token
+
+    def _granted(self, event: facts.ExecutionsGranted, token: int) -> None:
+        for number, (tenant, name) in enumerate(zip(event.tenant, event.executions, strict=True), token):
+            execution = self._in((event.tenants[tenant], name), "queued")
+            if execution is not None:
+                execution.status, execution.token = "running", number
+
+    def _succeeded(self, event: facts.AttemptsSucceeded, token: int) -> None:
+        tenants, pop = event.tenants, self.open.pop
+        for tenant, name, ended in zip(event.tenant, event.executions, event.tokens, strict=True):
+            execution = pop((tenants[tenant], name), None)
+            if execution is None or execution.token != ended:
+                self._fault(name, f"succeeds under {ended}, it does not run so")
+        self.outcomes["succeeded"] += len(event.executions)
+
+    def _failed(self, event: facts.AttemptFailed, token: int) -> None:
+        execution = self._running((event.tenant, event.execution), event.token)
+        if execution is not None:
+            execution.status = "scheduled" if event.retry_at >= 0 else "given up"
+            execution.ready_at = event.retry_at
+
+    def _lost(self, event: facts.AttemptsLost, token: int) -> None:
+        rows = zip(event.tenant, event.executions, event.tokens, event.has_retry, strict=True)
+        for tenant, name, ended, has_retry in rows:
+            execution = self._running((event.tenants[tenant], name), ended)
+            if execution is not None:
+                execution.status = "queued" if has_retry else "given up"
+
+    def _returned(self, event: facts.GrantsReturned, token: int) -> None:
+        rows = zip(event.tenant, event.executions, event.tokens, event.wait_until, strict=True)
+        for tenant, name, ended, wait_until in rows:
+            execution = self._running((event.tenants[tenant], name), ended)
+            if execution is not None:
+                execution.status = "scheduled" if wait_until >= 0 else "queued"
+                execution.ready_at = wait_until
+
+    def _dead(self, event: facts.ExecutionDead, token: int) -> None:
+        self._end((event.tenant, event.execution), "dead", "given up")
+
+    def _stopped(self, event: facts.AttemptCancelled, token: int) -> None:
+        if self._running((event.tenant, event.execution), event.token) is not None:
+            self._end((event.tenant, event.execution), "cancelled", "running")
+
+    def _execution_cancelled(self, event: facts.ExecutionCancelled, token: int) -> None:
+        key = event.tenant, event.execution
+        if event.token >= 0:
+            self._running(key, event.token)
+        else:
+            self._end(key, "cancelled", "scheduled", "queued")
+
+    # -- inside
+
+    def _in(self, key: tuple[str, str], *statuses: str) -> Execution | None:
+        execution = self.open.get(key)
+        if execution is None or execution.status not in statuses:
+            status = "not open" if execution is None else execution.status
+            self._fault(key[1], f"is {status}, it should be {' or '.join(statuses)}")
+            return None
+        return execution
+
+    def _running(self, key: tuple[str, str], token: int) -> Execution | None:
+        execution = self._in(key, "running")
+        if execution is not None and execution.token != token:
+            self._fault(key[1], f"runs under {execution.token}, not {token}")
+        return execution
+
+    def _end(self, key: tuple[str, str], outcome: str, *statuses: str) -> None:
+        if self._in(key, *statuses) is not None:
+            del self.open[key]
+            self.outcomes[outcome] += 1
+
+    def _check_next(self, job_id: str, account: Account, next_at: int) -> None:
+        if not account.is_next(next_at):
+            self._fault(job_id, f"comes next at {next_at}, it should be {account.first}")
+
+    def _say(self, subject: str, found: Iterator[str]) -> None:
+        for text in found:
+            self._fault(subject, text)
+
+    def _fault(self, subject: str, text: str) -> None:
+        if len(self.faults) < FAULTS_MAX:
+            self.faults.append(f"{self._now}: {subject} {text}")
+
+
+_TAKES: Final[dict[type, Callable[[Judge, Any, int], None]]] = {
+    facts.JobSubmitted: Judge._submitted,
+    facts.JobCancelled: Judge._cancelled,
+    facts.ExecutionsSkipped: Judge._skipped,
+    facts.ExecutionRequested: Judge._requested,
+    facts.ExecutionsDueGranted: Judge._due_granted,
+    facts.ExecutionsQueued: Judge._queued,
+    facts.ExecutionsGranted: Judge._granted,
+    facts.AttemptsSucceeded: Judge._succeeded,
+    facts.AttemptFailed: Judge._failed,
+    facts.AttemptsLost: Judge._lost,
+    facts.GrantsReturned: Judge._returned,
+    facts.ExecutionDead: Judge._dead,
+    facts.AttemptCancelled: Judge._stopped,
+    facts.ExecutionCancelled: Judge._execution_cancelled,
+}

@@ -1,0 +1,115 @@
+"""What happens in a year, drawn from a seed: commands at their moments, and what becomes of owner and workers."""
+
+from __future__ import annotations
+
+import random
+from itertools import count
+from typing import Final, NamedTuple
+
+from minutebook.domain.commands import CancelJob, JobCommand, RunJobNow, SubmitJob
+from tests.simulation.year.schedules import DAY, END, HOUR, MINUTE, SECOND, START, quarter, schedule
+
+TENANTS: Final = ("acme", "globex", "initech")
+TASK: Final = "t"
+OUTAGES_MS: Final = (3 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR, 3 * HOUR, 9 * HOUR, 26 * HOUR, 3 * DAY, 5 * DAY)
+
+
+class Outage(NamedTuple):
+    """Nobody owns the partition until then."""
+
+    until_at: int
+
+
+class SetBack(NamedTuple):
+    """The broker's clock goes back: what was written by the old clock holds, and nobody decides before that is reached."""
+
+    by_ms: int
+
+
+class HandOver(NamedTuple):
+    """Another owner takes the partition, with what the log says."""
+
+
+class Idle(NamedTuple):
+    """No worker offers anything until then."""
+
+    until_at: int
+
+
+class Death(NamedTuple):
+    """A worker dies with all that it runs."""
+
+
+Happening = JobCommand | Outage | SetBack | HandOver | Idle | Death
+
+
+class Act(NamedTuple):
+    """Something that happens at `at`."""
+
+    at: int
+    what: Happening
+
+
+def story(seed: int, jobs: int) -> list[Act]:
+    """A year of `jobs` schedules, by time."""
+    chance = random.Random(seed)
+    acts = [*_machines(chance)]
+    for number in range(jobs):
+        acts += _Life(chance, number).acts
+    return sorted((act for act in acts if START < act.at < END), key=lambda act: act.at)
+
+
+def _machines(chance: random.Random) -> list[Act]:
+    """What owner and workers go through."""
+    acts: list[Act] = []
+    for ms in OUTAGES_MS * 2:
+        at = _moment(chance)
+        acts.append(Act(at, Outage(at + ms + chance.randint(0, MINUTE))))
+        acts.append(Act(at + 1, HandOver()))
+    acts += [Act(_moment(chance), SetBack(by_ms)) for by_ms in (400, 900, MINUTE, 20 * MINUTE, 3 * HOUR, DAY)]
+    acts += [Act(_moment(chance), HandOver()) for _ in range(12)]
+    acts += [Act(_moment(chance), Death()) for _ in range(24)]
+    for ms in (HOUR, 3 * HOUR, 9 * HOUR, 30 * HOUR):
+        at = _moment(chance)
+        acts.append(Act(at, Idle(at + ms)))
+    return acts
+
+
+def _moment(chance: random.Random) -> int:
+    """Any moment, or one close to a quarter of an hour."""
+    if chance.random() < 0.5:
+        return chance.randrange(START + HOUR, END - 7 * DAY)
+    return quarter(chance, START + HOUR, END - 7 * DAY) + chance.choice((-1, 0, 1, 5, 70, 2_000))
+
+
+class _Life:
+    """One job from its submission on."""
+
+    def __init__(self, chance: random.Random, number: int) -> None:
+        self._chance = chance
+        self._ids = count()
+        self.tenant = chance.choice(TENANTS)
+        self.job_id = f"job-{number}"
+        self.at = START + 1_000 if chance.random() < 0.75 else _moment(chance)
+        self.acts = [Act(self.at, self._submit(self.at))]
+        if chance.random() < 0.1:
+            self._add(CancelJob, _moment(chance))
+        for _ in range(chance.choice((0,) * 9 + (1, 2, 3))):
+            self._add(RunJobNow, _moment(chance))
+
+    def _submit(self, at: int) -> SubmitJob:
+        return SubmitJob(**self._about(at), task=TASK, payload=b"1", timeout_ms=7 * DAY, **schedule(self._chance))
+
+    def _about(self, at: int) -> dict[str, object]:
+        return {
+            "tenant": self.tenant,
+            "job_id": self.job_id,
+            "command_id": f"{self.job_id}-{next(self._ids)}",
+            "issued_at": at,
+        }
+
+    def _add(self, kind: type[CancelJob | RunJobNow], at: int) -> None:
+        if at > self.at:
+            self.acts.append(Act(at, kind(**self._about(at))))
+
+
