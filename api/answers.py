@@ -178,13 +178,21 @@ def _attempt_body(name: str, scheduled_at: int, attempt: Attempt, around: Around
         queued_at=_instant(attempt.queued_at),
         started_at=_instant(attempt.started_at),
         ended_at=_instant(attempt.ended_at),
-        waiting_for=around.waiting_for if attempt.status == "queued" else None,
+        waiting_for=_waiting_for(attempt, around),
         worker=(around.worker_of(attempt.session) or None) if attempt.session else None,
         progress=_progress(attempt),
         result=_result(attempt.result),
         error=AttemptError(attempt.error_type, attempt.message) if has_error else None,
         reason=(attempt.error_type or UNSET) if is_skipped else UNSET,
     )
+
+
+def _waiting_for(
+    attempt: Attempt, around: Around
+) -> Literal["worker", "permit", "paused_queue", "overlap"] | None:
+    if attempt.status == "queued":
+        return around.waiting_for
+    return "overlap" if attempt.status == "scheduled" and attempt.is_held else None
 
 
 def _progress(attempt: Attempt) -> ProgressBody | None:

@@ -184,7 +184,8 @@ class Execution(msgspec.Struct, kw_only=True):
     started_at: InstantText | None = None
     ended_at: InstantText | None = None
     waiting_for: Annotated[
-        Literal["worker", "permit", "paused_queue"] | None, Meta(description="of a queued one")
+        Literal["worker", "permit", "paused_queue", "overlap"] | None,
+        Meta(description="of a queued one; overlap: of a scheduled one that others of its job come before"),
     ] = None
     worker: str | None = None
     progress: Progress | None = None

@@ -119,7 +119,7 @@ def _execution_due(book: Book, row: bytes, at: int, now: int) -> tuple[list[Due]
         execution.ready_at,
         UNCHANGED,
         execution.attempt,
-        spec.priority,
+        execution.priority_of(spec),
         len(spec.payload),
         spec.policy.has_deadlines,
         spec.limit,

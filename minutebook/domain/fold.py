@@ -41,6 +41,7 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.AttemptsLost: end_folds.lost,
     facts.ExecutionDead: end_folds.dead,
     facts.ExecutionsSkipped: job_folds.skipped,
+    facts.ExecutionsPlaced: job_folds.placed,
     facts.ExecutionRequested: job_folds.requested,
     facts.JobCancelled: job_folds.cancelled,
     facts.AttemptCancelled: end_folds.stopped,

@@ -55,7 +55,7 @@ def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now
     next_at = NONE_AT if job.is_once else job.next_at
     status = closed_status(job.status, next_at, open_count, outcome)
     if status is None:
-        book.jobs.pending[row] = _changed(job, job.next_at, job.indexed_at, open_count, outcome)
+        book.jobs.pending[row] = _changed(job, job.next_at, job.indexed_at, open_count, outcome, job.runs)
         return
     book.jobs.pending[row] = None
     book.specs.pending[keys.spec_row(row, job.version)] = None
@@ -78,7 +78,7 @@ def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now
     )
 
 
-def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outcome: str) -> Job:
+def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outcome: str, runs: int) -> Job:
     """`job` with what comes due and ends changes; by position, for this is where folds spend their time."""
     return Job(
         job.version,
@@ -93,26 +93,27 @@ def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outc
         job.is_once,
         job.has_deadlines,
         job.last_version,
-        job.runs,
+        runs,
         job.held,
         job.jitter_ms,
     )
 
 
-def reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int, more_open: int = 0) -> Job:
-    """`job` with its index row moved to `next_at`; an instant already past is placed at `now`."""
+def reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int, runs: int = 0) -> Job:
+    """`job` with its index row moved to `next_at`, and `runs` of its instants as open executions more; an instant already
+    past is placed at `now`."""
     if job.indexed_at != NONE_AT:
         book.index.pending[keys.index_row(job.indexed_at, keys.JOB, row)] = None
     at = NONE_AT
     if next_at != NONE_AT:
         at = max(next_at, now)
         book.index.pending[keys.index_row(at, keys.JOB, row)] = b""
-    return _changed(job, next_at, at, job.open + more_open, job.last_outcome)
+    return _changed(job, next_at, at, job.open + runs, job.last_outcome, job.runs + runs)
 
 
-def lane_of(book: Book, key: bytes, version: int) -> keys.Lane:
-    """The lane of the queued set that an execution with that version belongs to."""
-    return spec_of(book, key, version).lane(keys.names(key)[0])
+def lane_of(book: Book, key: bytes, execution: Execution) -> keys.Lane:
+    """The lane of the queued set that the execution with that key belongs to."""
+    return execution.lane(spec_of(book, key, execution.version), keys.names(key)[0])
 
 
 def count_all(book: Book, changes: Counter[bytes], sign: int) -> None:
@@ -132,17 +133,17 @@ def count(book: Book, key: bytes, change: int) -> None:
 
 def unplace(book: Book, key: bytes, execution: Execution) -> None:
     """Take an execution out of the index or the queued set, where it waits."""
-    if execution.status == "scheduled":
+    if execution.status == "scheduled" and not execution.is_held:
         book.index.delete(keys.index_row(execution.indexed_at, keys.EXECUTION, key))
     elif execution.status == "queued":
-        lane = lane_of(book, key, execution.version)
+        lane = lane_of(book, key, execution)
         book.queued.delete(keys.queued_row(lane.prefix(), execution.ready_at, keys.names(key)[1]))
         count(book, lane.prefix(), -1)
 
 
 def requeue(book: Book, key: bytes, execution: Execution) -> None:
     """Back to the queued set, at its time there."""
-    lane = lane_of(book, key, execution.version)
+    lane = lane_of(book, key, execution)
     book.queued.put(keys.queued_row(lane.prefix(), execution.ready_at, keys.names(key)[1]), b"")
     count(book, lane.prefix(), 1)
     book.executions.put(
@@ -184,12 +185,29 @@ def take_back(book: Book, key: bytes, token: int, name: str, becomes: str) -> Ex
 
 
 def end(book: Book, key: bytes, execution: Execution, outcome: str, now: int) -> None:
-    """An execution has reached its outcome."""
+    """An execution has reached its outcome. If nothing else is open, the first one that is held goes its way."""
     row = key[: key.rindex(b":")]
     job = open_job(book, row)
     if job.has_deadlines or execution.version != job.version:
         leave_version(book, key, execution, job)
+    if job.held:
+        job = _released(book, key, job, now)
     put_job(book, row, job, job.open - 1, outcome, now)
+
+
+def _released(book: Book, key: bytes, job: Job, now: int) -> Job:
+    """`job` as the execution of `key` ends: that one is held no more, nor is the first of those held that nothing is before.
+
+    A part of every end, so that no decision can forget it.
+    """
+    tenant, name = keys.names(key)
+    held = [other for other in job.held if other != name]
+    if held and job.open - 1 == len(held):
+        freed = keys.execution_row(tenant, held.pop(0))
+        execution = open_execution(book, freed)
+        book.executions.put(freed, replace(execution, ready_at=now, indexed_at=now))
+        book.index.put(keys.index_row(now, keys.EXECUTION, freed), b"")
+    return replace(job, held=held)
 
 
 def leave_version(book: Book, key: bytes, execution: Execution, job: Job) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from minutebook.domain.keys import Lane
+from minutebook.domain.keys import CATCH_UP_PRIORITY, Lane
 from minutebook.domain.policy import DEFAULT, Policy
 from minutebook.domain.timing import DEFAULT as DEFAULT_TIMING
 from minutebook.domain.timing import Timing
@@ -64,7 +64,7 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
     explicit_timing: Timing | None = None
 
     def lane(self, tenant: str) -> Lane:
-        """Where an execution of this version, of a job of `tenant`, waits in the queued set."""
+        """Where an execution of this version, of a job of `tenant`, waits in the queued set if it is not made up for."""
         return Lane(self.queue, self.task, self.priority, tenant, self.limit)
 
     @property
@@ -107,6 +107,19 @@ class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
     details: bytes = b""
     permits: list[tuple[str, int]] = []
     is_catch_up: bool = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits, without a place in the time index, until no other execution of its job is open."""
+        return self.status == "scheduled" and self.indexed_at == NONE_AT
+
+    def priority_of(self, spec: Spec) -> int:
+        """Its priority as an execution of version `spec`."""
+        return CATCH_UP_PRIORITY if self.is_catch_up else spec.priority
+
+    def lane(self, spec: Spec, tenant: str) -> Lane:
+        """Where it waits in the queued set, as an execution of version `spec` of a job of `tenant`."""
+        return Lane(spec.queue, spec.task, self.priority_of(spec), tenant, spec.limit)
 
 
 class DeadExecution(Execution, array_like=True, frozen=True, gc=False):

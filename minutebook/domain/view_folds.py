@@ -27,6 +27,7 @@ from minutebook.domain.view_rows import (
     Skip,
     TaskRow,
 )
+from minutebook.ids import execution_id
 
 if TYPE_CHECKING:
     from minutebook.domain.view import PartitionView
@@ -88,6 +89,21 @@ def _requested(view: PartitionView, event: facts.ExecutionRequested) -> None:
     job.progress.open += 1
     view.settle(job)
     view.answer(event, "RunJobNow", job_id=event.job_id, tenant=event.tenant, version=1)
+
+
+def _placed(view: PartitionView, event: facts.ExecutionsPlaced) -> None:
+    job = view.open_job(event.tenant, event.job_id)
+    hots = view.hot_executions.setdefault(event.tenant, {})
+    for scheduled_at, due_at, place_at in zip(event.scheduled_at, event.due_at, event.place_at, strict=True):
+        key = keys.execution_row(job.key, scheduled_at)
+        attempt = Attempt(1, "scheduled", due_at, is_held=place_at == NONE_AT)
+        row = ExecutionRow(event.version, scheduled_at, "", attempt)
+        view.dirty["executions"][key] = row
+        hots[execution_id(event.job_id, scheduled_at)] = HotExecution(key, row, job)
+    if event.next_at != UNCHANGED:
+        job.progress.next_at = event.next_at
+    job.progress.open += len(event.scheduled_at)
+    view.settle(job)
 
 
 def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
@@ -260,7 +276,8 @@ def _execution_cancelled(view: PartitionView, event: facts.ExecutionCancelled) -
         attempt = view.touch(hot)
         attempt.status, attempt.ended_at, attempt.message = "cancelled", view.now, event.reason
         view.end(hot, "cancelled")
-    view.answer(event, "CancelExecution", job_id=event.job_id, tenant=event.tenant, version=1)
+    if event.command_id:
+        view.answer(event, "CancelExecution", job_id=event.job_id, tenant=event.tenant, version=1)
 
 
 def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
@@ -354,6 +371,7 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.AttemptsLost: _lost,
     facts.ExecutionDead: _dead,
     facts.ExecutionsSkipped: _skipped,
+    facts.ExecutionsPlaced: _placed,
     facts.ExecutionRequested: _requested,
     facts.JobCancelled: _cancelled,
     facts.AttemptCancelled: _stopped,

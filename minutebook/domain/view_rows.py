@@ -91,7 +91,7 @@ class Headway(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Attempt(msgspec.Struct, array_like=True, gc=False):
-    """One try of an execution."""
+    """One try of an execution. `is_held`: while it is scheduled it waits for other executions of its job, not for a time."""
 
     number: int
     status: str
@@ -104,6 +104,7 @@ class Attempt(msgspec.Struct, array_like=True, gc=False):
     message: str = ""
     result: bytes = b""
     headway: Headway | None = None
+    is_held: bool = False
 
 
 class Skip(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -4,6 +4,7 @@ Reads no clock and nothing but the zone files of the pinned tzdata package.
 """
 
 from minutebook.schedule.cron import DayMatch, is_hashed, parse_cron, parse_schedule
+from minutebook.schedule.dates import Dates
 from minutebook.schedule.datetimes import Cron
 from minutebook.schedule.every import Every
 from minutebook.schedule.fields import ANY_JOB
@@ -17,6 +18,7 @@ from minutebook.schedule.instants import (
     next_instant,
     previous_instant,
 )
+from minutebook.schedule.plan import Plan
 from minutebook.schedule.rule import CronRule
 from minutebook.schedule.zones import TZDATA_VERSION, check_zone_name, utc_offset_s, zone, zone_names
 
@@ -27,10 +29,12 @@ __all__ = [
     "TZDATA_VERSION",
     "Cron",
     "CronRule",
+    "Dates",
     "DayMatch",
     "Every",
     "Fold",
     "Gap",
+    "Plan",
     "check_zone_name",
     "each_instant",
     "instants_between",

@@ -45,6 +45,19 @@ def previous_day(rule: CronRule, day: int) -> int | None:
     return None
 
 
+def count_days(rule: CronRule, first_day: int, end_day: int) -> int:
+    """How many matching days there are from `first_day`, in 1969 or later, up to `end_day`, not included."""
+    found, at = 0, bisect_right(_MONTH_STARTS, first_day) - 1
+    while first_day < end_day:
+        month_end = _MONTH_STARTS[at + 1]
+        days = _days_of_month(rule, at) >> first_day - _MONTH_STARTS[at]
+        if end_day < month_end:
+            days &= (1 << end_day - first_day) - 1
+        found += days.bit_count()
+        first_day, at = month_end, at + 1
+    return found
+
+
 def _days_of_month(rule: CronRule, at: int) -> int:
     """Matching days of the month at `at` in the list of months; bit 0 is its first day."""
     if not (rule.months >> at % 12 + 1 & 1 and rule.years >> at // 12 & 1):

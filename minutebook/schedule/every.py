@@ -15,9 +15,22 @@ _UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """An interval of `interval_ms`, from 1 second to 366 days."""
+    """An interval of `interval_ms`, from 1 second to 366 days. It repeats from an anchor on, an instant in ms."""
 
     interval_ms: int
+
+    def first_from(self, at: int, anchor_at: int) -> int:
+        """First repeat at or after `at`."""
+        return anchor_at + max(-((anchor_at - at) // self.interval_ms), 0) * self.interval_ms
+
+    def last_until(self, at: int, anchor_at: int) -> int | None:
+        """Last repeat at or before `at`; None before the anchor."""
+        return at - (at - anchor_at) % self.interval_ms if at >= anchor_at else None
+
+    def count(self, first_at: int, end_at: int, anchor_at: int) -> int:
+        """How many repeats there are from `first_at` up to `end_at`, not included."""
+        span_ms = end_at - self.first_from(first_at, anchor_at)
+        return max(-(-span_ms // self.interval_ms), 0)
 
 
 def is_every(text: str) -> bool:

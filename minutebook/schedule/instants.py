@@ -18,9 +18,10 @@ from typing import Literal
 
 from minutebook.errors import ScheduleError
 from minutebook.ids import Instant
+from minutebook.schedule.every import Every
 from minutebook.schedule.rule import CronRule
 from minutebook.schedule.tzif import END_S, Timeline
-from minutebook.schedule.wall_clock import next_wall_s, previous_wall_s
+from minutebook.schedule.wall_clock import count_wall, next_wall_s, previous_wall_s
 from minutebook.schedule.zones import timeline
 
 Gap = Literal["auto", "run", "skip"]
@@ -46,7 +47,7 @@ def next_instant(
     and fold.
     """
     is_run, passes = resolve(rule, gap, fold)
-    found_s = _next_s(rule, timeline(zone_name), max(after // 1000 + 1, 0), is_run, passes)
+    found_s = next_s(rule, timeline(zone_name), max(after // 1000 + 1, 0), is_run, passes)
     return None if found_s is None else Instant(found_s * 1000)
 
 
@@ -59,7 +60,7 @@ def previous_instant(
     """
     is_run, passes = resolve(rule, gap, fold)
     last_s: int = min((before - 1) // 1000, END_S - 1)
-    found_s = _previous_s(rule, timeline(zone_name), last_s, is_run, passes)
+    found_s = previous_s(rule, timeline(zone_name), last_s, is_run, passes)
     return None if found_s is None else Instant(found_s * 1000)
 
 
@@ -95,15 +96,19 @@ def instants_between(
     return list(islice(each_instant(rule, zone_name, after, until, gap, fold), limit))
 
 
-def resolve(rule: CronRule, gap: Gap, fold: Fold) -> tuple[bool, Fold]:
-    """Whether a gap runs at its end, and the fold policy without `auto`. Raises ScheduleError (`gap` or `fold`)."""
+def resolve(rule: CronRule | Every, gap: Gap, fold: Fold) -> tuple[bool, Fold]:
+    """Whether a gap runs at its end, and the fold policy without `auto`. Raises ScheduleError (`gap` or `fold`).
+
+    An interval is elapsed time, whatever the clock shows: `auto` is `skip` and `both`.
+    """
     if gap not in ("auto", "run", "skip"):
         raise ScheduleError("gap", "must be auto, run or skip")
     if fold not in ("auto", "first", "last", "both"):
         raise ScheduleError("fold", "must be auto, first, last or both")
-    is_run = not rule.is_elapsed if gap == "auto" else gap == "run"
+    is_elapsed = isinstance(rule, Every) or rule.is_elapsed
+    is_run = not is_elapsed if gap == "auto" else gap == "run"
     if fold == "auto":
-        fold = "both" if rule.is_elapsed else "first"
+        fold = "both" if is_elapsed else "first"
     return is_run, fold
 
 
@@ -112,7 +117,7 @@ def _each(
 ) -> Iterator[Instant]:
     start_s: int = max(after // 1000 + 1, 0)
     while True:
-        found_s = _next_s(rule, line, start_s, is_run, fold)
+        found_s = next_s(rule, line, start_s, is_run, fold)
         if found_s is None or found_s * 1000 > until:
             return
         yield Instant(found_s * 1000)
@@ -134,7 +139,7 @@ def _counted(line: Timeline, at: int, fold: Fold) -> tuple[int, int]:
     return lower, upper
 
 
-def _next_s(rule: CronRule, line: Timeline, start_s: int, is_run: bool, fold: Fold) -> int | None:
+def next_s(rule: CronRule, line: Timeline, start_s: int, is_run: bool, fold: Fold) -> int | None:
     """First second of `rule` at or after `start_s`, None if there is none before `END_S`."""
     # From the stretch of the second before: if it ends here, this second may be the end of a gap that runs.
     at = bisect_right(line.starts, start_s - 1)
@@ -155,7 +160,7 @@ def _next_s(rule: CronRule, line: Timeline, start_s: int, is_run: bool, fold: Fo
     return None
 
 
-def _previous_s(rule: CronRule, line: Timeline, last_s: int, is_run: bool, fold: Fold) -> int | None:
+def previous_s(rule: CronRule, line: Timeline, last_s: int, is_run: bool, fold: Fold) -> int | None:
     """Last second of `rule` at or before `last_s`, None if there is none from the epoch on."""
     at = bisect_right(line.starts, last_s)
     wall, asked = _BEFORE_ALL_S, _BEFORE_ALL_S
@@ -175,3 +180,19 @@ def _previous_s(rule: CronRule, line: Timeline, last_s: int, is_run: bool, fold:
             return start_s
         last_s, at = start_s - 1, at - 1
     return None
+
+
+def count_s(rule: CronRule, line: Timeline, first_s: int, end_s: int, is_run: bool, fold: Fold) -> int:
+    """How many seconds of `rule` there are from `first_s` up to `end_s`, not included and at most `END_S`."""
+    found, at = 0, bisect_right(line.starts, first_s - 1)
+    while first_s < end_s:
+        offset_s, change_s = line.offsets[at], line.starts[at]
+        lower, upper = _counted(line, at, fold)
+        found += count_wall(rule, max(lower, first_s + offset_s), min(upper, end_s + offset_s))
+        first_s, at = change_s, at + 1
+        if is_run and change_s < end_s:
+            gap_end = change_s + line.offsets[at]
+            if count_wall(rule, max(lower, change_s + offset_s), gap_end):
+                # Once, also if the rule names the gap's end.
+                found, first_s = found + 1, change_s + 1
+    return found

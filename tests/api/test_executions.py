@@ -8,7 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
+from minutebook.domain import events as facts
 from minutebook.domain.commands import RedriveExecution
+from minutebook.domain.state import NONE_AT
 from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation
 from tests.api.runs import come, fail, succeed, tell
@@ -332,3 +334,17 @@ async def test_undecided_redrive_names_its_command(callers: Callers, world: Inst
     assert answer.status_code == 202
     world.log.release()
     assert (await callers["operator"].get(answer.headers["location"])).json()["outcome"] == "accepted"
+
+
+async def test_held_attempt_waits_for_others_of_its_job(api: httpx.AsyncClient, world: Installation) -> None:
+    await create(api, {"id": "a", "task": "t", "cron": "* * * * *"})
+    world.clock.advance(60_000)
+    come(world)
+    at = NOW + 120_000
+    event = facts.ExecutionsPlaced("acme", "a", "overlap", 1, [at], [at], [NONE_AT], at + 60_000)
+    world.log.append(world.services.view.partition_of_job("acme", "a"), [event])
+    (held,) = (await show(api, f"a:{at}"))["attempts"]
+    assert (held["status"], held["waiting_for"]) == ("scheduled", "overlap")
+    running, _, upcoming = (await api.get("/v1/jobs/a/executions")).json()["items"]
+    assert (running["status"], running["waiting_for"]) == ("running", None)
+    assert (upcoming["status"], upcoming["waiting_for"]) == ("scheduled", None)

@@ -18,6 +18,7 @@ from minutebook.schedule import (
     DayMatch,
     Fold,
     Gap,
+    Plan,
     instants_between,
     parse_cron,
     previous_instant,
@@ -298,7 +299,7 @@ CASES = (
 
 
 def differences(change: Change) -> Iterator[str]:
-    """Where the product's next or previous instants around a change are not those of the walk."""
+    """Where the product's next or previous instants around a change, or their number, are not those of the walk."""
     for case in CASES:
         start_s, end_s = change.start_s - case.around_s, change.start_s + case.around_s
         moments = walked(change.zone_name, start_s, end_s, case.step_s)
@@ -310,10 +311,14 @@ def differences(change: Change) -> Iterator[str]:
             rule = parse_cron(cron, JOB_KEY, day_match)
             for gap, fold in POLICIES:
                 right = list(expected(fields, matching, gap, fold))
+                name = f"{change} {cron!r} {day_match} {gap} {fold}"
                 for direction, found in answers(rule, change.zone_name, start_s, end_s, gap, fold):
                     if found != right:
-                        wrong = sorted(set(found) ^ set(right))
-                        yield f"{change} {cron!r} {day_match} {gap} {fold} {direction}: {wrong}"
+                        yield f"{name} {direction}: {sorted(set(found) ^ set(right))}"
+                plan = Plan(rule, change.zone_name, gap, fold)
+                count = plan.count(start_s * 1000 - 1, end_s * 1000 - 1)
+                if count != len(right):
+                    yield f"{name} count: {count}, not {len(right)}"
 
 
 def answers(

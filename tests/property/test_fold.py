@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import get_args
 
@@ -179,6 +179,7 @@ def test_a_state_holds_together(maker: LogMaker) -> None:
     index, queued = set(), set()
     lanes: Counter[bytes] = Counter()
     open_of: Counter[bytes] = Counter()
+    held: dict[bytes, list[str]] = defaultdict(list)
     for key, execution in [*book.executions.scan(b""), *book.running.scan(b"")]:
         job = keys.job_of_execution(key)
         open_of[job] += 1
@@ -188,13 +189,15 @@ def test_a_state_holds_together(maker: LogMaker) -> None:
         )
         assert is_running or not execution.is_stopping
         assert not (is_running and book.executions.get(key)), "it lies in one place"
-        if execution.status == "scheduled":
+        if execution.is_held:
+            held[job].append(keys.names(key)[1])
+        elif execution.status == "scheduled":
             index.add(keys.index_row(execution.indexed_at, keys.EXECUTION, key))
         elif not is_running:
             assert execution.status == "queued"
             spec = book.specs.get(keys.spec_row(job, execution.version))
             assert spec is not None
-            lane = keys.Lane(spec.queue, spec.task, spec.priority, keys.names(key)[0], spec.limit).prefix()
+            lane = execution.lane(spec, keys.names(key)[0]).prefix()
             queued.add(keys.queued_row(lane, execution.ready_at, keys.names(key)[1]))
             lanes[lane] += 1
     found = {key for key, _ in book.index.scan(b"")}
@@ -207,7 +210,10 @@ def test_a_state_holds_together(maker: LogMaker) -> None:
             index.add(keys.index_row(job.indexed_at, keys.JOB, row))
         assert job.open == open_of.pop(row, 0) + (job.is_once and is_waiting)
         assert job.open or job.next_at != NONE_AT, "a job that has come to its end is closed"
+        assert sorted(job.held) == sorted(held.pop(row, []))
+        assert not job.held or job.open > len(job.held), "what is held waits for something"
     assert not open_of, "an open execution has an open job"
+    assert not held, "what is held is known to its job"
     deadlines = {key for key in found if keys.index_parts(key)[1] in (keys.DEADLINE, keys.START_DEADLINE)}
     assert found - deadlines == index
     for key in deadlines:

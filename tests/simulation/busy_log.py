@@ -26,6 +26,7 @@ from minutebook.domain.operation_steps import advance
 from minutebook.domain.policy import Policy
 from minutebook.domain.records import CancelledByTask, Progress, Report, Snoozed
 from minutebook.domain.results import died, overrun
+from minutebook.domain.state import NONE_AT, UNCHANGED
 from minutebook.domain.workers import WISHES
 from minutebook.wire.frames import encode_frame
 from streams.cycle import REMEMBERED_DAYS
@@ -104,6 +105,8 @@ class BusyLog:
             self._submit,
             self._grant,
             self._succeed,
+            self._place,
+            self._place,
             permits.step,
             permits.step,
             permits.step,
@@ -175,6 +178,28 @@ class BusyLog:
                 self._job(), issued_at=self.maker.clock.now(), tenant=self._random.choice(("acme", "blue"))
             )
         )
+
+    def _place(self) -> None:
+        """A job's next instants, made up for, filled in, or held where something else is open."""
+        now, recurring = self.maker.clock.now(), []
+        for row, job in self.maker.book.jobs.scan(b""):
+            if not job.is_once and job.status == "active" and job.next_at >= 0:
+                recurring.append((row, job))
+        if not recurring:
+            return
+        row, job = self._random.choice(recurring)
+        tenant, job_id = keys.names(row)
+        cause = self._random.choice(("misfire", "overlap", "backfill"))
+        if cause == "overlap" and job.open == len(job.held):
+            return
+        at = [job.next_at + n for n in range(self._random.randint(1, 3))]
+        if cause == "backfill":
+            at = [now - keys.DAY_MS - len(self.maker.records) * 10 + n for n in range(len(at))]
+        place_at = [
+            NONE_AT if cause == "overlap" else max(now, one) + self._random.randint(0, 9_000) for one in at
+        ]
+        next_at = UNCHANGED if cause == "backfill" else at[-1] + 60_000
+        self.maker.add(facts.ExecutionsPlaced(tenant, job_id, cause, job.version, at, at, place_at, next_at))
 
     def _due(self) -> None:
         self.maker.due()
