@@ -6,6 +6,7 @@ An instant is missed when it is looked at more than a minute late, or when a lat
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -18,8 +19,10 @@ NONE_AT: Final = -1
 LATE_MS: Final = 60_000
 HOLD_MS: Final = 6_000
 """What is due may wait so long off the record, and a little."""
+HELD_MAX: Final = 100
 HORIZON: Final = END + DAY
 """Instants are known up to here."""
+_SCHEDULE: Final = ("start_at", "end_at", "max_runs", "gap", "fold", "day_match", "exclude", "include")
 
 
 class Account:
@@ -29,54 +32,76 @@ class Account:
     def __init__(self, command: SubmitJob, accepted_at: int, now: int) -> None:
         self.status = "active"
         self.runs = 0
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
+        self.open: set[str] = set()
+        """Its open executions, those that are held too."""
+        self.held: list[str] = []
+        self._through = NONE_AT
+        self._anchor_at = accepted_at
+        self._paused_at = NONE_AT
         self._define(command, accepted_at, now)
 
-    def _define(self, command: SubmitJob, accepted_at: int, now: int) -> None:
+    def _define(self, command: SubmitJob, after: int, now: int) -> None:
+        self._command = command
         self.timing = command.timing or Timing()
         self.is_once = command.cron is None and command.every_ms is None
-        if self.is_once:
-            at = accepted_at if command.run_at is None else command.run_at
-            self.instants = [at]
-        else:
-            self.instants = instants_of(command, accepted_at, HORIZON)
+        self.instants = instants_of(command, self._anchor_at, after, HORIZON)
         self._next = 0
         self._since = now
 
     @property
     def first(self) -> int | None:
         """The first instant that is not accounted for; None if there is none."""
-        return self.instants[self._next] if self._next < len(self.instants) else None
-
-    def is_next(self, next_at: int) -> bool:
-        """Whether that is what the log must say of the next instant."""
-        first = None if self.is_spent else self.first
-        if first is None:
-            is_known = self.is_once or self.is_spent or (self.timing.end_at or HORIZON) < HORIZON
-            return next_at == NONE_AT or (not is_known and next_at >= HORIZON)
-        return next_at == first
+        return self.instants[self._next] if self._next < len(self.instants) and not self.is_spent else None
 
     @property
     def is_spent(self) -> bool:
         """Whether as many instants ran as may."""
         return self.timing.max_runs is not None and self.runs >= self.timing.max_runs
 
-    # -- what the log says
+    def is_next(self, next_at: int) -> bool:
+        """Whether that is what the log must say of the next instant."""
+        if self.first is not None:
+            return next_at == self.first
+        is_known = self.is_once or self.is_spent or (self.timing.end_at or HORIZON) < HORIZON
+        return next_at == NONE_AT or (not is_known and next_at >= HORIZON)
+
+    # -- instants
 
     def ran(self, scheduled_at: int, due_at: int, now: int) -> Iterator[str]:
-        """An instant became an execution."""
+        """An instant came due and is an execution."""
+        yield from self._runs(scheduled_at, due_at, now)
+        if now < due_at:
+            yield f"is early: it is {now}"
+        if self.timing.overlap != "allow" and self.busy:
+            yield f"overlaps {sorted(self.open)}"
+        self._account(scheduled_at, "run")
+
+    def made_up(self, scheduled_at: int, due_at: int, now: int) -> Iterator[str]:
+        """A missed instant became an execution of its own."""
+        yield from self._runs(scheduled_at, due_at, now)
+        self._account(scheduled_at, "made up for")
+
+    def waits(self, scheduled_at: int, due_at: int, now: int) -> Iterator[str]:
+        """An instant became an execution that is held until no other is open."""
+        yield from self._runs(scheduled_at, due_at, now)
+        if not self.busy:
+            yield "is held, and nothing else is open"
+        most = {"queue_one": 1, "queue_all": HELD_MAX, "cancel_running": 1}.get(self.timing.overlap, 0)
+        if len(self.held) > most:
+            yield f"is held, one of {len(self.held)} under {self.timing.overlap}"
+        self._account(scheduled_at, "held")
+
+    def _runs(self, scheduled_at: int, due_at: int, now: int) -> Iterator[str]:
         if self.status != "active":
             yield f"runs while the job is {self.status}"
         if self.is_spent:
             yield "runs more often than max_runs"
         if not scheduled_at <= due_at <= scheduled_at + self.timing.jitter_ms:
             yield f"is due at {due_at}"
-        if now < due_at:
-            yield f"is early: it is {now}"
         yield from self._in_order(scheduled_at)
         if now - due_at > LATE_MS and not self._is_kept(scheduled_at, now):
             yield f"runs {now - due_at} ms late, against the misfire policy"
-        self._account(scheduled_at, "run")
         self.runs += 1
 
     def skipped(
@@ -88,12 +113,49 @@ class Account:
         found = end - self._next
         if found != count or not end or self.instants[end - 1] != last_at:
             yield f"skips {count} through {last_at}, there are {found}"
+        if last_at > now:
+            yield f"skips through {last_at} before it is due"
         yield from self._is_true(reason, first_at, last_at, now, idle_at)
         self._account(last_at, reason)
 
+    # -- commands
+
+    def paused(self, idle_at: int) -> Iterator[str]:
+        """Nothing comes due from now on."""
+        if self.status != "active":
+            yield f"is paused while it is {self.status}"
+        yield from self._seen(idle_at - HOLD_MS)
+        self.status = "paused"
+        self._paused_at = idle_at - HOLD_MS
+
+    def resumed(self, now: int) -> Iterator[str]:
+        """Instants come due again."""
+        if self.status != "paused":
+            yield f"is resumed while it is {self.status}"
+        self.status = "active"
+        self._since = now
+
+    def left_out(self, stamp: int) -> Iterator[str]:
+        """Nothing of a pause that ended at `stamp` may be left."""
+        if self.first is not None and self.first <= stamp:
+            yield f"has an instant of the pause that is not accounted for: {self.first}"
+
+    def edited(self, command: SubmitJob, stamp: int, now: int, idle_at: int) -> Iterator[str]:
+        """Another schedule from `stamp` on, or the same one with other policies."""
+        if self.status not in ("active", "paused"):
+            yield f"is edited while it is {self.status}"
+        yield from self._seen(stamp if self.status == "paused" else min(stamp, idle_at - HOLD_MS))
+        if self._is_same_schedule(command):
+            self._command, self.timing = command, command.timing or Timing()
+            return
+        if not self._is_same_interval(command):
+            self._anchor_at = stamp
+        self._define(command, max(stamp, self._through), now)
+
     def cancelled(self, now: int, idle_at: int) -> Iterator[str]:
         """No instant after this."""
-        yield from self._seen(min(now, idle_at - HOLD_MS))
+        if self.status == "active":
+            yield from self._seen(min(now, idle_at - HOLD_MS))
         self.status = "cancelled"
 
     def year_over(self, idle_at: int) -> Iterator[str]:
@@ -101,7 +163,34 @@ class Account:
         if self.status == "active":
             yield from self._seen(idle_at - HOLD_MS)
 
+    # -- what is open
+
+    @property
+    def busy(self) -> bool:
+        """Whether an execution is open that is not held."""
+        return len(self.open) > len(self.held)
+
+    def ended(self, name: str) -> str | None:
+        """An execution is open no more; the held one that may go now, None if there is none."""
+        self.open.discard(name)
+        if name in self.held:
+            self.held.remove(name)
+        return self.held.pop(0) if self.held and not self.busy else None
+
     # -- what is right
+
+    def _is_same_schedule(self, command: SubmitJob) -> bool:
+        if self.is_once and command.cron is None and command.every_ms is None:
+            return self._command.run_at == command.run_at
+        old, new = self.timing, command.timing or Timing()
+        same_bounds = all(getattr(old, name) == getattr(new, name) for name in _SCHEDULE)
+        return same_bounds and self._command.zone == command.zone and self._is_same_interval(command)
+
+    def _is_same_interval(self, command: SubmitJob) -> bool:
+        old, new = self._command, command
+        return (old.cron, old.every_ms) == (new.cron, new.every_ms) and (
+            self.timing.start_at == (new.timing or Timing()).start_at
+        )
 
     def _in_order(self, at: int) -> Iterator[str]:
         if at != self.first:
@@ -109,12 +198,13 @@ class Account:
 
     def _account(self, through: int, how: str) -> None:
         end = bisect_right(self.instants, through)
-        self.counts[how] = self.counts.get(how, 0) + max(0, end - self._next)
+        self.counts[how] += max(0, end - self._next)
         self._next = max(self._next, end)
+        self._through = max(self._through, through)
 
     def _seen(self, through: int) -> Iterator[str]:
         """Nothing that was due by then may be left; jitter may hold it back."""
-        first = None if self.is_spent else self.first
+        first = self.first
         if first is not None and first + self.timing.jitter_ms <= through and self._since <= through:
             yield f"has an instant that is not accounted for: {first}"
 
@@ -127,9 +217,9 @@ class Account:
     def _first_kept(self, now: int, slack_ms: int = 0) -> int:
         """The first of the missed instants that runs; behind all if none does."""
         timing = self.timing
-        missed = self.instants[self._next : bisect_right(self.instants, now - timing.jitter_ms)]
         if timing.misfire == "none":
             return now - LATE_MS - slack_ms
+        missed = self.instants[self._next : bisect_right(self.instants, now - timing.jitter_ms)]
         most = 1 if timing.misfire == "latest" else timing.misfire_max
         kept = [at for at in missed[-most:] if now - at <= timing.misfire_window_ms + slack_ms]
         return kept[0] if kept else now + 1
@@ -141,5 +231,15 @@ class Account:
                     yield "skips what the misfire policy keeps"
                 if first_at + self.timing.jitter_ms <= idle_at - HOLD_MS and self._since <= idle_at:
                     yield f"skips what was seen in time, at {idle_at}"
+            case "paused":
+                if first_at <= self._paused_at:
+                    yield f"skips what came due before the pause, at {self._paused_at}"
+                if self.status != "paused" and self._since != now:
+                    yield "skips for a pause that is none"
+            case "overlap":
+                if not self.busy:
+                    yield "skips for an overlap, and nothing is open"
+                if self.timing.overlap == "allow" or (self.timing.overlap == "queue_one" and not self.held):
+                    yield f"skips for an overlap under {self.timing.overlap}"
             case _:
                 yield f"has no reason {reason}"

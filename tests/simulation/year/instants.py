@@ -27,11 +27,13 @@ _MACROS: Final = {"@hourly": "0 * * * *"}
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
-def instants_of(job: SubmitJob, accepted_at: int, until_at: int) -> list[int]:
-    """Instants (ms) of a job that was accepted as it is at `accepted_at`, later than that, before `until_at` and within
-    its bounds, whatever its calendars say."""
+def instants_of(job: SubmitJob, accepted_at: int, after: int, until_at: int) -> list[int]:
+    """Instants (ms) of a job that was accepted as it is at `accepted_at`, later than `after`, before `until_at` and within
+    its bounds, whatever its calendars say. The one instant of a job that fires once may be earlier."""
     timing = job.timing or Timing()
-    first = max(accepted_at + 1, timing.start_at or 0)
+    if job.cron is None and job.every_ms is None:
+        return [accepted_at if job.run_at is None else job.run_at]
+    first = max(after + 1, timing.start_at or 0)
     end = until_at if timing.end_at is None else min(until_at, timing.end_at)
     every_ms = job.every_ms or _every_ms(job.cron or "")
     if every_ms:

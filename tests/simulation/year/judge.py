@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain.commands import JobCommand, SubmitJob
+from minutebook.domain.commands import EditJob, JobCommand, SubmitJob
 from minutebook.domain.events import Event
 from tests.simulation.year.account import Account
 
@@ -40,6 +40,8 @@ class Judge:
         self.faults: list[str] = []
         self.outcomes: Counter[str] = Counter()
         self._sent: dict[str, tuple[JobCommand, int]] = {}
+        self._resumed: list[tuple[str, Account, int]] = []
+        """Jobs whose pause ended in this frame: (job id, account, when)."""
         self._now = 0
         self._idle_at = 0
 
@@ -62,6 +64,9 @@ class Judge:
             take = _TAKES.get(type(event))
             if take is not None:
                 take(self, event, token)
+        for job_id, account, stamp in self._resumed:
+            self._say(job_id, account.left_out(stamp))
+        self._resumed.clear()
 
     def year_over(self) -> None:
         """Everything that has come due must be accounted for by now."""
@@ -88,11 +93,28 @@ class Judge:
         account = self.accounts[event.tenant, event.job_id] = Account(command, stamp, self._now)
         self._check_next(event.job_id, account, event.next_at)
 
+    def _paused(self, event: facts.JobPaused, token: int) -> None:
+        account = self.accounts[event.tenant, event.job_id]
+        self._say(event.job_id, account.paused(self._idle_at))
+
+    def _resume(self, event: facts.JobResumed, token: int) -> None:
+        account = self.accounts[event.tenant, event.job_id]
+        self._say(event.job_id, account.resumed(self._now))
+        if not event.is_caught_up and not account.is_once:
+            self._resumed.append((event.job_id, account, self._sent[event.command_id][1]))
+
+    def _edited(self, event: facts.JobEdited, token: int) -> None:
+        command, stamp = self._sent[event.job.command_id]
+        assert isinstance(command, EditJob)
+        account = self.accounts[event.job.tenant, event.job.job_id]
+        self._say(event.job.job_id, account.edited(command.job, stamp, self._now, self._idle_at))
+        self._check_next(event.job.job_id, account, event.job.next_at)
+
     def _cancelled(self, event: facts.JobCancelled, token: int) -> None:
         account = self.accounts[event.tenant, event.job_id]
         self._say(event.job_id, account.cancelled(self._now, self._idle_at))
         for name in event.executions:
-            self._end((event.tenant, name), "cancelled", "scheduled", "queued")
+            self._end((event.tenant, name), "cancelled", "scheduled", "queued", "held")
         for name, ended in zip(event.stopping, event.tokens, strict=True):
             self._running((event.tenant, name), ended)
 
@@ -100,13 +122,29 @@ class Judge:
         account = self.accounts[event.tenant, event.job_id]
         stretch = (event.reason, event.first_at, event.last_at, event.count)
         self._say(f"{event.job_id}:{event.first_at}", account.skipped(*stretch, self._now, self._idle_at))
-        self._check_next(event.job_id, account, event.next_at)
+        if event.next_at != UNCHANGED:
+            self._check_next(event.job_id, account, event.next_at)
 
     def _requested(self, event: facts.ExecutionRequested, token: int) -> None:
         account = self.accounts[event.tenant, event.job_id]
         if account.status == "cancelled":
             self._fault(event.execution, "was asked for after the cancel")
-        self.open[event.tenant, event.execution] = Execution(account, "scheduled", event.accepted_at)
+        self._open((event.tenant, event.execution), Execution(account, "scheduled", event.accepted_at))
+
+    def _placed(self, event: facts.ExecutionsPlaced, token: int) -> None:
+        account = self.accounts[event.tenant, event.job_id]
+        rows = zip(event.scheduled_at, event.due_at, event.place_at, strict=True)
+        for scheduled_at, due_at, place_at in rows:
+            name = f"{event.job_id}:{scheduled_at}"
+            is_held = place_at < 0
+            if is_held != (event.cause == "overlap"):
+                self._fault(name, f"is placed at {place_at} for {event.cause}")
+            take = account.waits if is_held else account.made_up
+            self._say(name, take(scheduled_at, due_at, self._now))
+            self._open((event.tenant, name), Execution(account, "held" if is_held else "scheduled", due_at))
+            if is_held:
+                account.held.append(name)
+        self._check_next(event.job_id, account, event.next_at)
 
     # -- executions
 
@@ -132,12 +170,12 @@ class Judge:
     ) -> None:
         job_id, _, suffix = key[1].rpartition(":")
         account = self.accounts[key[0], job_id]
-        if suffix != str(scheduled_at) or key in self.open:
-            self._fault(key[1], f"is open, or not of {scheduled_at}")
+        if suffix != str(scheduled_at):
+            self._fault(key[1], f"is not of {scheduled_at}")
         self._say(key[1], account.ran(scheduled_at, due_at, now))
         if not account.is_next(next_at):
             self._check_next(job_id, account, next_at)
-        self.open[key] = Execution(account, status, due_at, token)
+        self._open(key, Execution(account, status, due_at, token))
 
     def _wait_over(self, key: tuple[str, str], status: str, token: int) -> None:
         execution = self._in(key, "scheduled")
@@ -158,6 +196,8 @@ class Judge:
             execution = pop((tenants[tenant], name), None)
             if execution is None or execution.token != ended:
                 self._fault(name, f"succeeds under {ended}, it does not run so")
+            else:
+                self._closed(tenants[tenant], name, execution.account)
         self.outcomes["succeeded"] += len(event.executions)
 
     def _failed(self, event: facts.AttemptFailed, token: int) -> None:
@@ -193,7 +233,7 @@ class Judge:
         if event.token >= 0:
             self._running(key, event.token)
         else:
-            self._end(key, "cancelled", "scheduled", "queued")
+            self._end(key, "cancelled", "scheduled", "queued", "held")
 
     # -- inside
 
@@ -212,9 +252,24 @@ class Judge:
         return execution
 
     def _end(self, key: tuple[str, str], outcome: str, *statuses: str) -> None:
-        if self._in(key, *statuses) is not None:
+        execution = self._in(key, *statuses)
+        if execution is not None:
             del self.open[key]
             self.outcomes[outcome] += 1
+            self._closed(*key, execution.account)
+
+    def _open(self, key: tuple[str, str], execution: Execution) -> None:
+        if key in self.open:
+            self._fault(key[1], "is open already")
+        self.open[key] = execution
+        execution.account.open.add(key[1])
+
+    def _closed(self, tenant: str, name: str, account: Account) -> None:
+        """The first one that is held goes its way, once nothing else of its job is open."""
+        freed = account.ended(name)
+        if freed is not None:
+            self.open[tenant, freed].status = "scheduled"
+            self.open[tenant, freed].ready_at = self._now
 
     def _check_next(self, job_id: str, account: Account, next_at: int) -> None:
         if not account.is_next(next_at):
@@ -231,7 +286,11 @@ class Judge:
 
 _TAKES: Final[dict[type, Callable[[Judge, Any, int], None]]] = {
     facts.JobSubmitted: Judge._submitted,
+    facts.JobPaused: Judge._paused,
+    facts.JobResumed: Judge._resume,
+    facts.JobEdited: Judge._edited,
     facts.JobCancelled: Judge._cancelled,
+    facts.ExecutionsPlaced: Judge._placed,
     facts.ExecutionsSkipped: Judge._skipped,
     facts.ExecutionRequested: Judge._requested,
     facts.ExecutionsDueGranted: Judge._due_granted,

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import random
 from itertools import count
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from minutebook.domain.commands import CancelJob, JobCommand, RunJobNow, SubmitJob
+import msgspec
+
+from minutebook.domain.commands import (
+    CancelJob,
+    EditJob,
+    JobCommand,
+    PauseJob,
+    ResumeJob,
+    RunJobNow,
+    SubmitJob,
+)
 from tests.simulation.year.schedules import DAY, END, HOUR, MINUTE, SECOND, START, quarter, schedule
 
 TENANTS: Final = ("acme", "globex", "initech")
 TASK: Final = "t"
 OUTAGES_MS: Final = (3 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR, 3 * HOUR, 9 * HOUR, 26 * HOUR, 3 * DAY, 5 * DAY)
+
+
+replace = msgspec.structs.replace
 
 
 class Outage(NamedTuple):
@@ -90,17 +103,46 @@ class _Life:
         self._ids = count()
         self.tenant = chance.choice(TENANTS)
         self.job_id = f"job-{number}"
-        self.at = START + 1_000 if chance.random() < 0.75 else _moment(chance)
-        self.acts = [Act(self.at, self._submit(self.at))]
+        self._since = START + 1_000 if chance.random() < 0.75 else _moment(chance)
+        job = self._job(self._since)
+        self.acts = [Act(self._since, job)]
+        for _ in range(_few(chance, 0.3)):
+            self._pause()
+        edits = sorted(_moment(chance) for _ in range(_few(chance, 0.25)))
+        for at in edits:
+            job = self._edit(at, job)
         if chance.random() < 0.1:
-            self._add(CancelJob, _moment(chance))
-        for _ in range(chance.choice((0,) * 9 + (1, 2, 3))):
-            self._add(RunJobNow, _moment(chance))
+            self._act(_moment(chance), CancelJob)
+        for _ in range(_few(chance, 0.1)):
+            self._act(_moment(chance), RunJobNow)
 
-    def _submit(self, at: int) -> SubmitJob:
-        return SubmitJob(**self._about(at), task=TASK, payload=b"1", timeout_ms=7 * DAY, **schedule(self._chance))
+    def _pause(self) -> None:
+        """A pause of some hours or weeks, or to the end; now and then both commands come twice."""
+        chance = self._chance
+        at = _moment(chance)
+        until = at + chance.choice((MINUTE, HOUR, 5 * HOUR, DAY, 3 * DAY, 20 * DAY)) + chance.randint(0, HOUR)
+        self._act(at, PauseJob)
+        if chance.random() < 0.95:
+            self._act(until, ResumeJob, is_caught_up=chance.random() < 0.4)
+        if chance.random() < 0.1:
+            self._act(at + 1_000, PauseJob)
+            self._act(until + 1_000, ResumeJob)
 
-    def _about(self, at: int) -> dict[str, object]:
+    def _edit(self, at: int, job: SubmitJob) -> SubmitJob:
+        """Another schedule, or only other policies."""
+        about = self._about(at)
+        changed = self._job(at)
+        if self._chance.random() < 0.4:
+            changed = replace(job, timeout_ms=6 * DAY, **{name: about[name] for name in ("command_id", "issued_at")})
+        changed = replace(changed, command_id=about["command_id"])
+        self._put(at, EditJob(**about, job=changed))
+        return changed
+
+    def _job(self, at: int) -> SubmitJob:
+        fields = schedule(self._chance)
+        return SubmitJob(**self._about(at), task=TASK, payload=b"1", timeout_ms=7 * DAY, late="run", **fields)
+
+    def _about(self, at: int) -> dict[str, Any]:
         return {
             "tenant": self.tenant,
             "job_id": self.job_id,
@@ -108,8 +150,14 @@ class _Life:
             "issued_at": at,
         }
 
-    def _add(self, kind: type[CancelJob | RunJobNow], at: int) -> None:
-        if at > self.at:
-            self.acts.append(Act(at, kind(**self._about(at))))
+    def _act(self, at: int, kind: type[JobCommand], **fields: Any) -> None:
+        self._put(at, kind(**self._about(at), **fields))
+
+    def _put(self, at: int, command: JobCommand) -> None:
+        if at > self._since:
+            self.acts.append(Act(at, command))
 
 
+def _few(chance: random.Random, share: float) -> int:
+    """How often something happens to a job, to which it happens at all with that chance."""
+    return chance.choice((1, 1, 2, 3)) if chance.random() < share else 0
