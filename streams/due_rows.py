@@ -67,16 +67,14 @@ class DueRows:
             index.pop()
             read += 1
             taken.due.append(key)
-            found = self._one_due(draft, key)
-            may_wait = len(found) == 1 and not found[0].expires and found[0].queue not in self._open_queues
-            if may_wait:
+            found = self._one_due(draft, key, rows)
+            if len(found) == 1 and self._may_wait(found[0]):
                 self.held.put(taken.due.pop(), found[0], draft.now)
             else:
                 rows += found
-            if max(read, len(rows)) >= DUE_ROWS and self._monotonic() > until:
+            if draft.is_full() or (max(read, len(rows)) >= DUE_ROWS and self._monotonic() > until):
                 break
-        if rows:
-            draft.add(queued_event(rows))
+        _queue(draft, rows)
         if taken.due:
             draft.slices.append(Slice("", -1, self._through(draft), len(draft.events)))
 
@@ -98,7 +96,12 @@ class DueRows:
                 self._ahead[key] = found[0]
         return bool(coming)
 
-    def _one_due(self, draft: Draft, key: bytes) -> list[Due]:
+    def _may_wait(self, due: Due) -> bool:
+        """Whether it may wait for a grant off the record."""
+        return not due.is_recorded_at_once and due.queue not in self._open_queues
+
+    def _one_due(self, draft: Draft, key: bytes, rows: list[Due]) -> list[Due]:
+        """What the row at `key` stands for. If more is on record of it, `rows` come first: it was decided beside them."""
         if self.poisoned and _place(key) in self.poisoned:
             self._stuck = min(self._stuck or key, key)
             return []
@@ -107,6 +110,8 @@ class DueRows:
             return [ahead]
         try:
             found, events = due_of(self._book, key, draft.now)
+            if events:
+                _queue(draft, rows)
             for event in events:
                 draft.add(event)
         except Exception as error:
@@ -149,8 +154,15 @@ class DueRows:
                 self._index.put(key)
 
     def is_in_index(self, key: bytes) -> bool:
-        """Whether no decision of this very cycle has deleted the row."""
-        return self._book.index.pending.get(key, key) is not None
+        """Whether no decision of this very cycle has deleted the row, or put another version of its job under it."""
+        return key not in self._book.index.pending
+
+
+def _queue(draft: Draft, rows: list[Due]) -> None:
+    """Record `rows` as queued, and forget them."""
+    if rows:
+        draft.add(queued_event(rows))
+        rows.clear()
 
 
 def _place(key: bytes) -> tuple[str, int]:

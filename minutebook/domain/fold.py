@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from minutebook.domain import (
     alerts,
+    change_folds,
     due_folds,
     end_folds,
     job_folds,
@@ -44,6 +45,9 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.ExecutionsPlaced: job_folds.placed,
     facts.ExecutionRequested: job_folds.requested,
     facts.JobCancelled: job_folds.cancelled,
+    facts.JobPaused: change_folds.paused,
+    facts.JobResumed: change_folds.resumed,
+    facts.JobEdited: change_folds.edited,
     facts.AttemptCancelled: end_folds.stopped,
     facts.CommandAnswered: record_folds.answered,
     facts.CommandRejected: record_folds.rejected,

@@ -15,6 +15,9 @@ from minutebook.domain.timing import DEFAULT as DEFAULT_TIMING
 from minutebook.domain.timing import Timing
 
 NONE_AT: Final = -1
+ACTIVE: Final = "active"
+PAUSED: Final = "paused"
+"""Statuses of a job that is not closed, beside `cancelled` while something of it runs."""
 UNCHANGED: Final = -2
 """In a `next_at` column: this row does not come from the job's schedule."""
 
@@ -22,7 +25,9 @@ UNCHANGED: Final = -2
 class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A job that is not closed. `open` counts its open executions; `indexed_at` is where its row of the index lies.
     `version` is what comes due next; versions are numbered up to `last_version`. `runs`: instants of its schedule that
-    became executions. `held`: ids of the executions that wait until no other is open, the earliest first.
+    became executions. `held`: ids of the executions that wait until no other is open, the earliest first. `older`:
+    (version, open executions) for each version before this one that has any. `last_at`: the latest instant of its
+    schedule that is on record. `edited`: fingerprint of the body that it was last edited to, empty if it never was.
 
     A job that fires once (`is_once`) counts its one execution as open from the start and keeps `next_at` and
     `indexed_at`, so that its row need not be written again when it comes due.
@@ -43,6 +48,9 @@ class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     runs: int = 0
     held: list[str] = []
     jitter_ms: int = 0
+    older: list[tuple[int, int]] = []
+    last_at: int = NONE_AT
+    edited: bytes = b""
 
 
 class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):

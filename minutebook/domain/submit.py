@@ -91,13 +91,14 @@ def submit(book: Book, row: bytes, known: Job | None, command: SubmitJob, stamp:
     print_ = fingerprint(command)
     if known is not None:
         return _exists(command, known, print_)
-    _check_body(book, command)
-    return submitted(command, print_, stamp)
+    check_body(book, command)
+    event = described(command, print_, stamp)
+    return msgspec.structs.replace(event, next_at=first_instant(command, event, stamp, stamp))
 
 
-def submitted(command: SubmitJob, print_: bytes, stamp: int) -> facts.JobSubmitted:
-    """The job that the command describes, as of `stamp`. Raises Refusal for a schedule that has no instant."""
-    event = facts.JobSubmitted(
+def described(command: SubmitJob, print_: bytes, stamp: int) -> facts.JobSubmitted:
+    """The job that the command describes, as of `stamp`, without its first instant."""
+    return facts.JobSubmitted(
         tenant=command.tenant,
         job_id=command.job_id,
         command_id=command.command_id,
@@ -124,7 +125,6 @@ def submitted(command: SubmitJob, print_: bytes, stamp: int) -> facts.JobSubmitt
         anchor_at=_anchor_at(command, stamp),
         timing=None if command.timing == timings.DEFAULT else command.timing,
     )
-    return msgspec.structs.replace(event, next_at=_first_instant(command, event, stamp))
 
 
 def _anchor_at(command: SubmitJob, stamp: int) -> int:
@@ -143,7 +143,8 @@ def _exists(command: SubmitJob, known: Job, print_: bytes) -> Event:
     raise Refusal("id_exists", "id", "a job with this id exists with another body; take another id")
 
 
-def _check_body(book: Book, command: SubmitJob) -> None:
+def check_body(book: Book, command: SubmitJob, queue_of: str = "") -> None:
+    """Raises Refusal for what no job may say. `queue_of`: the queue that the job is in already, which may be draining."""
     if not ids.is_name(command.task):
         raise Refusal("invalid", "task", "1-128 ASCII letters, digits, . _ -")
     check_payload(command.payload)
@@ -158,7 +159,7 @@ def _check_body(book: Book, command: SubmitJob) -> None:
     queue = book.queue(command.queue)
     if queue is None or (queue.tenants and command.tenant not in queue.tenants):
         raise Refusal("unknown_queue", "queue", "declare the queue first: minutebook queue create")
-    if queue.is_draining:
+    if queue.is_draining and command.queue != queue_of:
         raise Refusal("queue_draining", "queue", "it takes no new jobs: choose another queue, or resume it")
     if command.limit and not ids.is_name(command.limit):
         raise Refusal("invalid", "limit", "1-128 ASCII letters, digits, . _ -; leave it out for none")
@@ -195,12 +196,13 @@ def check_payload(payload: bytes) -> None:
         raise Refusal("invalid", "payload", "one JSON text in UTF-8; null where there is nothing") from error
 
 
-def _first_instant(command: SubmitJob, event: facts.JobSubmitted, stamp: int) -> int:
+def first_instant(command: SubmitJob, event: facts.JobSubmitted, stamp: int, after: int) -> int:
+    """The first instant of the job in `event`; that of a schedule is strictly later than `after`. Raises Refusal."""
     try:
         zone(command.zone)
         version = version_of(event)
         if version.is_recurring:
-            first = plans.next_at(command.tenant, command.job_id, version, stamp)
+            first = plans.next_at(command.tenant, command.job_id, version, after)
             if first == NONE_AT:
                 field = "cron" if command.timing is None or command.timing.end_at is None else "end_at"
                 raise Refusal("invalid", field, "it has no instant left")

@@ -10,6 +10,7 @@ cursor. A row written meanwhile is written once, however often it changed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
@@ -85,6 +86,8 @@ class PartitionView:
         self.hot_jobs: dict[str, dict[str, HotJob]] = {}
         self.hot_executions: dict[str, dict[str, HotExecution]] = {}
         self.dirty: dict[str, dict[bytes, Any]] = {family: {} for family in FAMILIES}
+        self.due_moves: list[tuple[str, int, int]] = []
+        """(tenant, next instant before, next instant now) of jobs since the last `drain`; NONE_AT = none."""
         self.cursor = self.read("cursors", self.prefix, CursorRow) or CursorRow()
         self.now = 0
         self.position = self.cursor.position
@@ -115,6 +118,8 @@ class PartitionView:
             for family, dirty in self.dirty.items()
             if dirty
         }
+        if self.due_moves:
+            found["due_counts"] = self._drain_due()
         for dirty in self.dirty.values():
             dirty.clear()
         self._cool()
@@ -127,6 +132,7 @@ class PartitionView:
         self.hot_executions.clear()
         for dirty in self.dirty.values():
             dirty.clear()
+        self.due_moves.clear()
         self.answered.clear()
         self.cursor = CursorRow()
         return [(family, self.prefix, end) for family in FAMILIES]
@@ -144,6 +150,12 @@ class PartitionView:
         row = self.read("jobs", key, JobRow)
         progress = self.read("progress", key, Progress) if hot is None else hot.progress
         return None if row is None or progress is None else (row, progress)
+
+    def versions(self, tenant: str, job_id: str) -> Iterator[JobRow]:
+        """Earlier versions of a job, the oldest first. Reads committed rows only."""
+        start, end = keys.versions_of(keys.job_row(self.prefix, tenant, job_id))
+        for _, value in self._rows.scan("versions", start, end):
+            yield _DECODERS[JobRow](value)
 
     def executions(
         self, tenant: str, job_id: str, start: bytes = b""
@@ -254,6 +266,11 @@ class PartitionView:
         for _, value in self._rows.scan(OPERATIONS, start, start[:-1] + b"\1"):
             yield _DECODERS[OperationRow](value)
 
+    def due_in(self, tenant: str, minute: int) -> int:
+        """How many jobs of a tenant have their next instant in that minute, counted from the epoch. Reads committed rows only."""
+        stored = self._rows.get("due_counts", keys.due_row(self.prefix, tenant, minute))
+        return 0 if stored is None else _DECODERS[int](stored)
+
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""
         return self.read("sessions", self.prefix + session.encode(), str) or ""
@@ -340,6 +357,27 @@ class PartitionView:
         progress.last_outcome = outcome
         setattr(progress, outcome, getattr(progress, outcome) + 1)
         self.settle(hot.job)
+
+    def move_next(self, tenant: str, job: HotJob, next_at: int) -> None:
+        """The next instant of a job of `tenant` is another one, or NONE_AT: there is none. Due counts follow."""
+        self.due_moves.append((tenant, job.progress.next_at, next_at))
+        job.progress.next_at = next_at
+        self.dirty["progress"][job.key] = job.progress
+
+    def _drain_due(self) -> dict[bytes, bytes | None]:
+        """The due counts that changed; a minute in which nothing is due any more has no row."""
+        changes: Counter[tuple[str, int]] = Counter()
+        for (tenant, before_at, next_at), count in Counter(self.due_moves).items():
+            if before_at >= 0:
+                changes[tenant, before_at // keys.MINUTE_MS] -= count
+            if next_at >= 0:
+                changes[tenant, next_at // keys.MINUTE_MS] += count
+        self.due_moves.clear()
+        found: dict[bytes, bytes | None] = {}
+        for (tenant, minute), change in changes.items():
+            count = self.due_in(tenant, minute) + change
+            found[keys.due_row(self.prefix, tenant, minute)] = _encode(count) if count else None
+        return found
 
     def settle(self, job: HotJob) -> None:
         """Close a job that has come to its end."""

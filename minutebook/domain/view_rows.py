@@ -20,7 +20,9 @@ from minutebook.store.port import Rows
 FAMILIES: Final = (
     "cursors",
     "jobs",
+    "versions",
     "progress",
+    "due_counts",
     "executions",
     "requests",
     "commands",
@@ -38,15 +40,18 @@ FAMILIES: Final = (
 FORMAT: Final = 4
 """Version of these rows: a view of another version is dropped and folded again."""
 
+MINUTE_MS: Final = 60_000
+
 ALERTS_KEPT: Final = 200
 """Alerts of a tenant in a partition: the latest ones."""
 
 _PARTITION = struct.Struct(">H")
 _INSTANT = struct.Struct(">q")
+_VERSION = struct.Struct(">I")
 
 
 class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One job as it was created. Never changes."""
+    """One version of a job. Never changes. `created_at` -1 = with this version; `reason` is that of the edit."""
 
     version: int
     task: str
@@ -67,6 +72,17 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     every_ms: int = -1
     anchor_at: int = -1
     timing: Timing | None = None
+    created_at: int = -1
+    reason: str = ""
+
+
+class Pause(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Since when a job is paused, and why: by a command, or since an execution was given up (cause `failure`)."""
+
+    at: int
+    cause: str
+    reason: str
+    actor: str
 
 
 class Progress(msgspec.Struct, array_like=True, gc=False):
@@ -80,6 +96,8 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
     cancelled: int = 0
     skipped: int = 0
     last_outcome: str = ""
+    version: int = 1
+    pause: Pause | None = None
 
 
 class Headway(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -234,6 +252,21 @@ def partition_prefix(partition: int) -> bytes:
 def job_row(prefix: bytes, tenant: str, job_id: str) -> bytes:
     """Key of a job, in `jobs` and `progress`."""
     return prefix + f"{tenant}\0{job_id}".encode()
+
+
+def due_row(prefix: bytes, tenant: str, minute: int) -> bytes:
+    """Key of how many jobs of a tenant have their next instant in that minute, counted from the epoch."""
+    return prefix + f"{tenant}\0".encode() + _INSTANT.pack(minute)
+
+
+def version_row(job: bytes, version: int) -> bytes:
+    """Key of a version of a job that is its version no more."""
+    return versions_of(job)[0] + _VERSION.pack(version)
+
+
+def versions_of(job: bytes) -> tuple[bytes, bytes]:
+    """First key, and end, of all earlier versions of a job."""
+    return job + b"\0", job + b"\1"
 
 
 def execution_row(job: bytes, scheduled_at: int, kind: bytes = b"") -> bytes:

@@ -273,6 +273,7 @@ async def test_every_field_at_fault_is_named_at_once(api: httpx.AsyncClient) -> 
     assert pointers == {"/task", "/id", "/zone", "/timeout", "/nothing"}
 
 
+@pytest.mark.row("Z15")
 async def test_two_offsets_of_one_local_time_are_two_instants(api: httpx.AsyncClient) -> None:
     jobs = [
         (await api.post("/v1/jobs", json={"task": "t", "run_at": f"2026-10-25T01:30:00{offset}"})).json()

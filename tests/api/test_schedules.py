@@ -62,6 +62,30 @@ async def test_gap_and_fold_are_chosen(api: httpx.AsyncClient) -> None:
     assert last["items"][0]["utc"] == "2026-10-25T01:30:00Z"
 
 
+@pytest.mark.row("Z11")
+async def test_preview_shows_the_offset_of_a_zone_without_summer_time(api: httpx.AsyncClient) -> None:
+    body = {"cron": "0 12 1 1,7 *", "zone": "EST", "count": 2}
+    answer = (await api.post(PATH, json=body)).json()
+    assert [(item["local"], item["note"]) for item in answer["items"]] == [
+        ("2026-01-01T12:00:00-05:00", None),
+        ("2026-07-01T12:00:00-05:00", None),
+    ]
+
+
+@pytest.mark.row("C19", "C26")
+@pytest.mark.parametrize(("cron", "other"), [("0 0 * * 7", "0 0 * * 0"), ("@yearly", "0 0 1 1 *")])
+async def test_preview_of_one_meaning_is_one_for_every_job(
+    cron: str, other: str, api: httpx.AsyncClient
+) -> None:
+    answers = [
+        (await api.post(PATH, json={"cron": text, "job_id": job_id})).json()
+        for text in (cron, other)
+        for job_id in ("a", "b")
+    ]
+    assert all(answer == answers[0] for answer in answers)
+    assert len(answers[0]["items"]) == 10
+
+
 @pytest.mark.row("C16")
 async def test_preview_of_a_hashed_value_is_the_instant_of_the_job(api: httpx.AsyncClient) -> None:
     seen = (await api.post(PATH, json={"cron": "H H * * *", "job_id": "nightly", "count": 1})).json()

@@ -10,9 +10,17 @@ from minutebook.clock import ManualClock
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import FAMILIES, Book
-from minutebook.domain.commands import CancelJob, Command, RunJobNow, SubmitJob
+from minutebook.domain.commands import (
+    CancelJob,
+    Command,
+    EditJob,
+    PauseJob,
+    ResumeJob,
+    RunJobNow,
+    SubmitJob,
+)
 from minutebook.domain.decide import decide
-from minutebook.domain.due import due_granted_event, due_of, queued_event
+from minutebook.domain.due import Due, due_granted_event, due_of, queued_event
 from minutebook.domain.events import Event
 from minutebook.domain.giving_up import Held
 from minutebook.domain.names import Names
@@ -137,19 +145,25 @@ class LogMaker:
         """Everything that has come due: queued, or granted to `session` at once."""
         with self.frame() as draft:
             bound = keys.index_bound(draft.now + 1)
-            rows = []
+            rows: list[Due] = []
             key = b""
             for key in [key for key, _ in self.book.index.scan(b"") if key < bound]:
                 found, events = due_of(self.book, key, draft.now)
+                if events:
+                    self._come(draft, rows, session)
                 for event in events:
                     draft.add(event)
                 rows.extend(found)
-            if rows:
-                self._start(draft, session)
-                draft.add(due_granted_event(rows, [session] * len(rows)) if session else queued_event(rows))
+            self._come(draft, rows, session)
             if key:
                 self._slices.append(Slice("", -1, key, len(draft.events)))
         return draft.events
+
+    def _come(self, draft: Draft, rows: list[Due], session: str) -> None:
+        if rows:
+            self._start(draft, session)
+            draft.add(due_granted_event(rows, [session] * len(rows)) if session else queued_event(rows))
+            rows.clear()
 
     def _start(self, draft: Draft, session: str) -> None:
         if session and self.book.sessions.get(session.encode()) is None:
@@ -235,6 +249,31 @@ def run_now(job_id: str, **more: object) -> RunJobNow:
     """A run-now."""
     fields = {"tenant": TENANT, "command_id": f"c{next(_numbers)}", "issued_at": T0}
     return RunJobNow(job_id=job_id, **(fields | more))  # type: ignore[arg-type]  # as the caller says
+
+
+def pause(job_id: str, **more: object) -> PauseJob:
+    """A pause."""
+    fields = {"tenant": TENANT, "command_id": f"c{next(_numbers)}", "issued_at": T0}
+    return PauseJob(job_id=job_id, **(fields | more))  # type: ignore[arg-type]  # as the caller says
+
+
+def resume(job_id: str, **more: object) -> ResumeJob:
+    """A resume."""
+    fields = {"tenant": TENANT, "command_id": f"c{next(_numbers)}", "issued_at": T0}
+    return ResumeJob(job_id=job_id, **(fields | more))  # type: ignore[arg-type]  # as the caller says
+
+
+def edit(job_id: str, expected_version: int | None = None, **more: object) -> EditJob:
+    """An edit to what `submit` would create."""
+    job = submit(job_id, **more)
+    return EditJob(
+        tenant=job.tenant,
+        job_id=job_id,
+        command_id=job.command_id,
+        issued_at=job.issued_at,
+        expected_version=expected_version,
+        job=job,
+    )
 
 
 def success(held: Iterable[Held], session: str = SESSION) -> Report:
