@@ -80,6 +80,8 @@ class Account:
     def made_up(self, scheduled_at: int, due_at: int, now: int) -> Iterator[str]:
         """A missed instant became an execution of its own."""
         yield from self._runs(scheduled_at, due_at, now)
+        if self._late_ms(scheduled_at, now) <= LATE_MS:
+            yield "is made up for, and not late"
         self._account(scheduled_at, "made up for")
 
     def waits(self, scheduled_at: int, due_at: int, now: int) -> Iterator[str]:
@@ -88,21 +90,21 @@ class Account:
         if not self.busy:
             yield "is held, and nothing else is open"
         most = {"queue_one": 1, "queue_all": HELD_MAX, "cancel_running": 1}.get(self.timing.overlap, 0)
-        if len(self.held) > most:
-            yield f"is held, one of {len(self.held)} under {self.timing.overlap}"
+        if len(self.held) >= most:
+            yield f"is held beside {len(self.held)} others under {self.timing.overlap}"
         self._account(scheduled_at, "held")
 
     def _runs(self, scheduled_at: int, due_at: int, now: int) -> Iterator[str]:
         if self.status != "active":
             yield f"runs while the job is {self.status}"
-        if self.is_spent:
+        if self.timing.max_runs is not None and self.runs >= self.timing.max_runs:
             yield "runs more often than max_runs"
         if not scheduled_at <= due_at <= scheduled_at + self.timing.jitter_ms:
             yield f"is due at {due_at}"
         yield from self._in_order(scheduled_at)
-        if now - due_at > LATE_MS and not self._is_kept(scheduled_at, now):
-            yield f"runs {now - due_at} ms late, against the misfire policy"
-        self.runs += 1
+        if scheduled_at < self._first_kept(now, HOLD_MS):
+            yield f"runs {self._late_ms(scheduled_at, now)} ms late, against the misfire policy"
+        self.runs += not self.is_once
 
     def skipped(
         self, reason: str, first_at: int, last_at: int, count: int, now: int, idle_at: int
@@ -140,11 +142,11 @@ class Account:
         if self.first is not None and self.first <= stamp:
             yield f"has an instant of the pause that is not accounted for: {self.first}"
 
-    def edited(self, command: SubmitJob, stamp: int, now: int, idle_at: int) -> Iterator[str]:
+    def edited(self, command: SubmitJob, stamp: int, now: int) -> Iterator[str]:
         """Another schedule from `stamp` on, or the same one with other policies."""
         if self.status not in ("active", "paused"):
             yield f"is edited while it is {self.status}"
-        yield from self._seen(stamp if self.status == "paused" else min(stamp, idle_at - HOLD_MS))
+        yield from self._seen(stamp)
         if self._is_same_schedule(command):
             self._command, self.timing = command, command.timing or Timing()
             return
@@ -208,20 +210,22 @@ class Account:
         if first is not None and first + self.timing.jitter_ms <= through and self._since <= through:
             yield f"has an instant that is not accounted for: {first}"
 
-    def _is_kept(self, at: int, now: int) -> bool:
-        """Whether the policy makes up for a missed instant."""
-        if self.is_once:
-            return self.timing.misfire != "none"
-        return at >= self._first_kept(now, HOLD_MS)
+    def _late_ms(self, at: int, now: int) -> int:
+        """How late an instant is: from the end of the time in which it may be due."""
+        return now - self.timing.jitter_ms - at
 
     def _first_kept(self, now: int, slack_ms: int = 0) -> int:
-        """The first of the missed instants that runs; behind all if none does."""
-        timing = self.timing
-        if timing.misfire == "none":
-            return now - LATE_MS - slack_ms
-        missed = self.instants[self._next : bisect_right(self.instants, now - timing.jitter_ms)]
-        most = 1 if timing.misfire == "latest" else timing.misfire_max
-        kept = [at for at in missed[-most:] if now - at <= timing.misfire_window_ms + slack_ms]
+        """The first of the instants that are up by now, and run; behind all if none does. `slack_ms`: so much earlier the
+        decision may have been."""
+        timing, until = self.timing, now - self.timing.jitter_ms
+        up = self.instants[self._next : max(self._next + 1, bisect_right(self.instants, until))]
+        if self.is_once and timing.misfire != "none":
+            return up[0]
+        if len(up) == 1 and self._late_ms(up[0], now) <= LATE_MS + slack_ms:
+            return up[0]
+        within_ms = LATE_MS if timing.misfire == "none" else timing.misfire_window_ms
+        most = {"all": timing.misfire_max, "latest": 1}.get(timing.misfire, len(up))
+        kept = [at for at in up[-most:] if until - at <= within_ms + slack_ms]
         return kept[0] if kept else now + 1
 
     def _is_true(self, reason: str, first_at: int, last_at: int, now: int, idle_at: int) -> Iterator[str]:
@@ -237,9 +241,18 @@ class Account:
                 if self.status != "paused" and self._since != now:
                     yield "skips for a pause that is none"
             case "overlap":
-                if not self.busy:
-                    yield "skips for an overlap, and nothing is open"
-                if self.timing.overlap == "allow" or (self.timing.overlap == "queue_one" and not self.held):
-                    yield f"skips for an overlap under {self.timing.overlap}"
+                yield from self._is_overlap_true(last_at, now)
             case _:
                 yield f"has no reason {reason}"
+
+    def _is_overlap_true(self, last_at: int, now: int) -> Iterator[str]:
+        """`cancel_running` runs the latest of those that are up, and skips the others before it."""
+        policy, end = self.timing.overlap, bisect_right(self.instants, last_at)
+        has_later = end < len(self.instants) and self.instants[end] <= now - self.timing.jitter_ms
+        if not (self.busy or (policy == "cancel_running" and has_later)):
+            yield "skips for an overlap, and nothing is open"
+        if policy == "cancel_running" and not has_later:
+            yield "skips the latest, which is to run next"
+        most = {"skip": 0, "queue_one": 1, "queue_all": HELD_MAX, "cancel_running": 0}.get(policy, HELD_MAX + 1)
+        if len(self.held) < most:
+            yield f"skips for an overlap under {policy}, beside {len(self.held)} that are held"

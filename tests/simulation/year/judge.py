@@ -16,6 +16,7 @@ from minutebook.domain.events import Event
 from tests.simulation.year.account import Account
 
 UNCHANGED: Final = -2
+_Piece = facts.ExecutionsSkipped | facts.ExecutionsPlaced
 FAULTS_MAX: Final = 200
 
 
@@ -42,6 +43,8 @@ class Judge:
         self._sent: dict[str, tuple[JobCommand, int]] = {}
         self._resumed: list[tuple[str, Account, int]] = []
         """Jobs whose pause ended in this frame: (job id, account, when)."""
+        self._behind: list[_Piece] = []
+        self._is_over = False
         self._now = 0
         self._idle_at = 0
 
@@ -64,6 +67,8 @@ class Judge:
             take = _TAKES.get(type(event))
             if take is not None:
                 take(self, event, token)
+        if self._behind:
+            self._judge_behind(is_over=True)
         for job_id, account, stamp in self._resumed:
             self._say(job_id, account.left_out(stamp))
         self._resumed.clear()
@@ -107,7 +112,7 @@ class Judge:
         command, stamp = self._sent[event.job.command_id]
         assert isinstance(command, EditJob)
         account = self.accounts[event.job.tenant, event.job.job_id]
-        self._say(event.job.job_id, account.edited(command.job, stamp, self._now, self._idle_at))
+        self._say(event.job.job_id, account.edited(command.job, stamp, self._now))
         self._check_next(event.job.job_id, account, event.job.next_at)
 
     def _cancelled(self, event: facts.JobCancelled, token: int) -> None:
@@ -120,31 +125,50 @@ class Judge:
 
     def _skipped(self, event: facts.ExecutionsSkipped, token: int) -> None:
         account = self.accounts[event.tenant, event.job_id]
+        if self._is_behind(account, event, event.first_at):
+            return
         stretch = (event.reason, event.first_at, event.last_at, event.count)
         self._say(f"{event.job_id}:{event.first_at}", account.skipped(*stretch, self._now, self._idle_at))
         if event.next_at != UNCHANGED:
             self._check_next(event.job_id, account, event.next_at)
+
+    def _placed(self, event: facts.ExecutionsPlaced, token: int) -> None:
+        account = self.accounts[event.tenant, event.job_id]
+        if self._is_behind(account, event, event.scheduled_at[0]):
+            return
+        rows = zip(event.scheduled_at, event.due_at, event.place_at, strict=True)
+        for scheduled_at, due_at, place_at in rows:
+            name, is_held = f"{event.job_id}:{scheduled_at}", place_at < 0
+            if is_held != (event.cause == "overlap"):
+                self._fault(name, f"is placed at {place_at} for {event.cause}")
+            take = account.waits if is_held else account.made_up
+            self._say(name, take(scheduled_at, due_at, self._now))
+            status, ready_at = ("held", due_at) if is_held else ("scheduled", max(due_at, place_at))
+            self._open((event.tenant, name), Execution(account, status, ready_at))
+            if is_held:
+                account.held.append(name)
+        if event.next_at != UNCHANGED:
+            self._check_next(event.job_id, account, event.next_at)
+
+    def _is_behind(self, account: Account, event: _Piece, first_at: int) -> bool:
+        """Whether an instant comes before those, that is recorded later in this frame; they are judged after it."""
+        is_behind = event.next_at == UNCHANGED and first_at != account.first and not self._is_over
+        if is_behind:
+            self._behind.append(event)
+        return is_behind
+
+    def _judge_behind(self, *, is_over: bool) -> None:
+        """Those that waited for an instant before them; all of them when the frame is over."""
+        waiting, self._behind, self._is_over = self._behind, [], is_over
+        for event in waiting:
+            _TAKES[type(event)](self, event, -1)
+        self._is_over = False
 
     def _requested(self, event: facts.ExecutionRequested, token: int) -> None:
         account = self.accounts[event.tenant, event.job_id]
         if account.status == "cancelled":
             self._fault(event.execution, "was asked for after the cancel")
         self._open((event.tenant, event.execution), Execution(account, "scheduled", event.accepted_at))
-
-    def _placed(self, event: facts.ExecutionsPlaced, token: int) -> None:
-        account = self.accounts[event.tenant, event.job_id]
-        rows = zip(event.scheduled_at, event.due_at, event.place_at, strict=True)
-        for scheduled_at, due_at, place_at in rows:
-            name = f"{event.job_id}:{scheduled_at}"
-            is_held = place_at < 0
-            if is_held != (event.cause == "overlap"):
-                self._fault(name, f"is placed at {place_at} for {event.cause}")
-            take = account.waits if is_held else account.made_up
-            self._say(name, take(scheduled_at, due_at, self._now))
-            self._open((event.tenant, name), Execution(account, "held" if is_held else "scheduled", due_at))
-            if is_held:
-                account.held.append(name)
-        self._check_next(event.job_id, account, event.next_at)
 
     # -- executions
 
@@ -173,9 +197,10 @@ class Judge:
         if suffix != str(scheduled_at):
             self._fault(key[1], f"is not of {scheduled_at}")
         self._say(key[1], account.ran(scheduled_at, due_at, now))
-        if not account.is_next(next_at):
-            self._check_next(job_id, account, next_at)
         self._open(key, Execution(account, status, due_at, token))
+        if self._behind:
+            self._judge_behind(is_over=False)
+        self._check_next(job_id, account, next_at)
 
     def _wait_over(self, key: tuple[str, str], status: str, token: int) -> None:
         execution = self._in(key, "scheduled")
@@ -227,6 +252,13 @@ class Judge:
     def _stopped(self, event: facts.AttemptCancelled, token: int) -> None:
         if self._running((event.tenant, event.execution), event.token) is not None:
             self._end((event.tenant, event.execution), "cancelled", "running")
+
+    def _expired(self, event: facts.ExecutionExpired, token: int) -> None:
+        key = event.tenant, event.execution
+        execution = self._in(key, "held")
+        if execution is not None and (event.reason, execution.account.timing.overlap) != ("overlap", "cancel_running"):
+            self._fault(event.execution, f"is skipped for {event.reason}")
+        self._end(key, "skipped", "held")
 
     def _execution_cancelled(self, event: facts.ExecutionCancelled, token: int) -> None:
         key = event.tenant, event.execution
@@ -303,4 +335,5 @@ _TAKES: Final[dict[type, Callable[[Judge, Any, int], None]]] = {
     facts.ExecutionDead: Judge._dead,
     facts.AttemptCancelled: Judge._stopped,
     facts.ExecutionCancelled: Judge._execution_cancelled,
+    facts.ExecutionExpired: Judge._expired,
 }

@@ -155,8 +155,21 @@ def schedule(chance: random.Random) -> Fields:
 
 def _policies(chance: random.Random, *, is_once: bool) -> Fields:
     found: Fields = {}
+    if chance.random() < 0.3:
+        found["misfire"] = chance.choice(("latest", "none", "all"))
+    if chance.random() < 0.015:
+        found["jitter_ms"] = chance.choice((1, 5 * SECOND, 10 * MINUTE, HOUR))
     if is_once:
         return found
+    if chance.random() < 0.3:
+        found["misfire_window_ms"] = chance.choice((10 * SECOND, HOUR, 6 * HOUR, 30 * DAY))
+        found["misfire_max"] = chance.choice((1, 2, 7, 500))
+    if chance.random() < 0.3:
+        found["overlap"] = chance.choice(("skip", "queue_one", "queue_all", "cancel_running"))
+    if chance.random() < 0.1:
+        found["max_runs"] = chance.choice((1, 2, 10, 200))
+    if chance.random() < 0.05:
+        found["is_paused_on_failure"] = True
     if chance.random() < 0.2:
         found["gap"] = chance.choice(("run", "skip"))
     if chance.random() < 0.2:

@@ -135,6 +135,8 @@ class _Life:
         if self._chance.random() < 0.4:
             changed = replace(job, timeout_ms=6 * DAY, **{name: about[name] for name in ("command_id", "issued_at")})
         changed = replace(changed, command_id=about["command_id"])
+        if changed.run_at is not None and changed.run_at != job.run_at:
+            changed = replace(changed, run_at=max(changed.run_at, at + HOUR))
         self._put(at, EditJob(**about, job=changed))
         return changed
 
