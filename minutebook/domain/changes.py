@@ -83,8 +83,8 @@ def resume(book: Book, row: bytes, job: Job, command: ResumeJob, stamp: int) -> 
     spec = book.specs.get(keys.spec_row(row, job.version))
     if spec is None or not spec.is_recurring or command.is_caught_up or not 0 <= next_at <= stamp:
         return [resumed]
-    following = plans.next_at(command.tenant, command.job_id, spec, stamp)
-    skipped = _paused_through(row, spec, next_at, stamp, following)
+    following = plans.next_at(book, command.tenant, command.job_id, spec, stamp)
+    skipped = _paused_through(book, row, spec, next_at, stamp, following)
     return [replace(resumed, next_at=following)] if skipped is None else [resumed, skipped]
 
 
@@ -110,7 +110,7 @@ def edit(book: Book, row: bytes, job: Job, command: EditJob, stamp: int) -> list
         is_over = job.is_once and not is_to_come(book, row, job)
         next_at = NONE_AT if is_over else owed.next_at
     else:
-        next_at = _moved(job, wanted, definition, owed, stamp)
+        next_at = _moved(book, job, wanted, definition, owed, stamp)
     if next_at == NONE_AT and job.open + owed.runs == 0:
         raise Refusal("job_closed", "id", "its schedule has ended")
     version, reason = job.last_version + 1, command.reason[:REASON_CHARS_MAX]
@@ -128,11 +128,11 @@ def _unchanged(command: JobCommand, reason: str) -> Event:
 
 
 def _paused_through(
-    row: bytes, spec: Spec, first_at: int, stamp: int, next_at: int
+    book: Book, row: bytes, spec: Spec, first_at: int, stamp: int, next_at: int
 ) -> facts.ExecutionsSkipped | None:
     """The instants from `first_at` up to `stamp`, which a pause left out; None if there are none."""
     tenant, job_id = keys.names(row)
-    plan = plans.plan_of(tenant, job_id, spec)
+    plan = plans.plan_of(book, tenant, job_id, spec)
     count, last_at = plan.count(first_at - 1, stamp), plan.previous(stamp + 1)
     if not count or last_at is None:
         return None
@@ -155,8 +155,8 @@ def _owed(book: Book, row: bytes, job: Job, spec: Spec, stamp: int) -> _Owed:
     if not spec.is_recurring or not 0 <= job.next_at <= stamp:
         return _Owed([], job.next_at, 0)
     if job.status == PAUSED:
-        following = plans.next_at(*keys.names(row), spec, stamp)
-        skipped = _paused_through(row, spec, job.next_at, stamp, UNCHANGED)
+        following = plans.next_at(book, *keys.names(row), spec, stamp)
+        skipped = _paused_through(book, row, spec, job.next_at, stamp, UNCHANGED)
         return _Owed([] if skipped is None else [skipped], following, 0)
     rows, events = due_of(book, keys.index_row(job.indexed_at, keys.JOB, row), stamp)
     if rows:
@@ -220,12 +220,14 @@ def _check_may_move(book: Book, row: bytes, job: Job, stamp: int) -> None:
         )
 
 
-def _moved(job: Job, wanted: SubmitJob, definition: facts.JobSubmitted, owed: _Owed, stamp: int) -> int:
+def _moved(
+    book: Book, job: Job, wanted: SubmitJob, definition: facts.JobSubmitted, owed: _Owed, stamp: int
+) -> int:
     """The first instant of a new schedule; later than every one on record, as they give executions their ids."""
     max_runs = None if wanted.timing is None else wanted.timing.max_runs
     runs = job.runs + owed.runs
     if max_runs is not None and max_runs <= runs:
         raise Refusal("invalid", "max_runs", f"{runs} have run already; give more, or leave it out")
     recorded_at = max(job.last_at, stamp if owed.events else NONE_AT)
-    first_at = first_instant(wanted, definition, stamp, max(stamp, recorded_at))
+    first_at = first_instant(book, wanted, definition, stamp, max(stamp, recorded_at))
     return first_at if version_of(definition).is_recurring else max(first_at, recorded_at + 1)

@@ -93,7 +93,7 @@ def coming(book: Book, row: bytes, job: Job, spec: Spec, now: int) -> Coming:
     """
     tenant, job_id = keys.names(row)
     case = _Case(tenant, job_id, job, spec, now)
-    dropped, kept, next_at = instants_up(tenant, job_id, job, spec, now)
+    dropped, kept, next_at = instants_up(book, tenant, job_id, job, spec, now)
     expired = {at: why for at in kept if (why := expired_instant(spec.policy, case.due_at(at), now))}
     live = [at for at in kept if at not in expired]
     cleared: list[Event] = []

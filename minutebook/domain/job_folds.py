@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from minutebook import ids
+from minutebook.domain import calendar_jobs, jitter, keys
 from minutebook.domain import events as facts
-from minutebook.domain import jitter, keys
 from minutebook.domain.book import Book
 from minutebook.domain.job_events import BACKFILL, OVERLAP
 from minutebook.domain.placing import (
@@ -51,8 +51,10 @@ def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> No
         event.policy is not None and event.policy.has_deadlines,
         jitter_ms=jitter_ms,
     )
-    book.specs.put(keys.spec_row(row, 1), version_of(event))
+    spec = version_of(event)
+    book.specs.put(keys.spec_row(row, 1), spec)
     book.jobs.put(row, job)
+    calendar_jobs.enter(book, row, spec)
     book.index.put(keys.index_row(at, keys.JOB, row), b"")
 
 

@@ -72,6 +72,16 @@ def limit_row(tenant: str, name: str) -> bytes:
     return f"{tenant}\0{name}".encode()
 
 
+def calendar_row(tenant: str, name: str) -> bytes:
+    """Row of a calendar; those of one tenant follow one another."""
+    return f"{tenant}\0{name}".encode()
+
+
+def calendar_job_row(tenant: str, name: str, job_id: str) -> bytes:
+    """Row that says that a job depends on a calendar; those of one calendar follow one another by job."""
+    return f"{tenant}\0{name}\0{job_id}".encode()
+
+
 def operation_row(tenant: str, operation: str) -> bytes:
     """Row of a bulk operation."""
     return f"{tenant}\0{operation}".encode()

@@ -9,7 +9,7 @@ from collections import Counter
 
 import msgspec
 
-from minutebook.domain import keys
+from minutebook.domain import calendar_jobs, keys
 from minutebook.domain.book import Book
 from minutebook.domain.jitter import due_at
 from minutebook.domain.permit_folds import spend
@@ -61,6 +61,8 @@ def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now
         )
         return
     book.jobs.pending[row] = None
+    if not job.is_once and (spec := book.specs.get(keys.spec_row(row, job.version))) is not None:
+        calendar_jobs.leave(book, row, spec)
     book.specs.pending[keys.spec_row(row, job.version)] = None
     book.closed.pending[keys.remembered_row(remember(book, now), row)] = Job(
         job.version,

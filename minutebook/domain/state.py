@@ -162,6 +162,25 @@ class Limit(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_deleted: bool = False
 
 
+class Calendar(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Dates of a tenant: ranges of days since the epoch, both ends included, sorted and apart from one another.
+
+    A deleted one keeps its row: it is of a version, and what is older than that changes nothing.
+    """
+
+    version: int
+    first_days: list[int] = []
+    last_days: list[int] = []
+    is_deleted: bool = False
+
+
+class Rescheduling(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Next instants that are computed anew, piece by piece. `through`: the last row that was looked at."""
+
+    cause: str
+    through: bytes = b""
+
+
 class Stock(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Permits of one limit where they are used: those that no attempt runs under. `free`: (permit, received at), those
     for which there was no grant yet. `spent`: those whose attempt has ended. `asked`: how many were asked for and have
@@ -224,6 +243,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True, gc=False):
     `inputs`: topic -> (topic id, last offset consumed). `mail`: sender -> (frame, row) last taken. `days`: days that
     hold remembered rows. `index_low`: nothing that is to come due lies before it. `voids`: void records above
     `outputs_sent_through`, so that outputs are sent again of valid frames alone. `format`: that of the store's rows.
+    `tzdata`: the version that the last frame was decided by.
     """
 
     position: int = -1
@@ -244,3 +264,4 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True, gc=False):
     rules: int = 1
     voids: list[int] = []
     format: int = 1
+    tzdata: str = ""

@@ -27,6 +27,7 @@ from minutebook.domain.view_rows import (
     FORMAT,
     AlertRow,
     Attempt,
+    CalendarRow,
     CommandRow,
     CursorRow,
     DeadRow,
@@ -67,6 +68,7 @@ _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
         AlertRow,
         OperationRow,
         TaskRow,
+        CalendarRow,
         str,
         int,
     )
@@ -196,6 +198,22 @@ class PartitionView:
         first = keys.limit_row(self.prefix, tenant, "")
         for key, value in self._rows.scan("limits", first + start.encode(), first[:-1] + b"\1"):
             yield key[len(first) :].decode(), _DECODERS[LimitRow](value)
+
+    def calendar(self, tenant: str, name: str) -> CalendarRow | None:
+        """This partition's copy of a calendar, a deleted one too."""
+        return self.read("calendars", keys.calendar_row(self.prefix, tenant, name), CalendarRow)
+
+    def calendars(self, tenant: str, start: str = "") -> Iterator[tuple[str, CalendarRow]]:
+        """(name, row) of this partition's copies of a tenant's calendars, by name from `start` on. Reads committed rows only."""
+        first = keys.calendar_row(self.prefix, tenant, "")
+        for key, value in self._rows.scan("calendars", first + start.encode(), first[:-1] + b"\1"):
+            yield key[len(first) :].decode(), _DECODERS[CalendarRow](value)
+
+    def calendar_jobs(self, tenant: str, name: str) -> Iterator[str]:
+        """Ids of jobs of this partition that depend, or depended, on a calendar. Reads committed rows only."""
+        first = keys.calendar_job_row(self.prefix, tenant, name, "")
+        for key, _ in self._rows.scan("calendar_jobs", first, first[:-1] + b"\1"):
+            yield key[len(first) :].decode()
 
     def permits_used(self, tenant: str, name: str) -> PermitsUsedRow:
         """How much of a limit is used and asked for; to be asked of the limit's home."""

@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain import view_limits
+from minutebook.domain import view_calendars, view_limits
 from minutebook.domain import view_rows as keys
 from minutebook.domain.alerts import record_of
 from minutebook.domain.state import ACTIVE, NONE_AT, UNCHANGED
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
     key = keys.job_row(view.prefix, event.tenant, event.job_id)
     view.dirty["jobs"][key] = version_of(event)
+    view_calendars.entered(view, event.tenant, event.job_id, event.timing)
     progress = Progress(ACTIVE, event.next_at)
     view.dirty["progress"][key] = progress
     view.hot_jobs.setdefault(event.tenant, {})[event.job_id] = HotJob(key, progress)
@@ -387,6 +388,7 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.AlertRaised: _alert_raised,
     **CHANGE_FOLDS,
     **OPERATION_FOLDS,
+    **view_calendars.FOLDS,
     facts.TaskDeclared: _task_declared,
     facts.WorkerAsked: _worker_asked,
 }

@@ -36,6 +36,8 @@ FAMILIES: Final = (
     "alert_counts",
     "operations",
     "tasks",
+    "calendars",
+    "calendar_jobs",
 )
 FORMAT: Final = 4
 """Version of these rows: a view of another version is dropped and folded again."""
@@ -180,6 +182,15 @@ class LimitRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_deleted: bool
 
 
+class CalendarRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A partition's copy of a calendar: ranges of days since the epoch, in order; a deleted one keeps its version."""
+
+    version: int
+    first_days: list[int]
+    last_days: list[int]
+    is_deleted: bool
+
+
 class PermitsUsedRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Permits of a limit as its home counts them: `in_use` are out; `demands`: (partition, permits) that were asked for
     under the limit's `version` and not granted."""
@@ -298,6 +309,16 @@ def dead_parts(key: bytes, first: bytes) -> tuple[int, str]:
 def limit_row(prefix: bytes, tenant: str, name: str) -> bytes:
     """Key of a limit; those of one tenant follow one another by name, the tenant-wide one (no name) first."""
     return prefix + f"{tenant}\0{name}".encode()
+
+
+def calendar_row(prefix: bytes, tenant: str, name: str) -> bytes:
+    """Key of a calendar; those of one tenant follow one another by name."""
+    return prefix + f"{tenant}\0{name}".encode()
+
+
+def calendar_job_row(prefix: bytes, tenant: str, name: str, job_id: str) -> bytes:
+    """Key that says that a job depends, or depended, on a calendar; those of one calendar follow one another by job."""
+    return prefix + f"{tenant}\0{name}\0{job_id}".encode()
 
 
 def alert_rows(prefix: bytes, tenant: str) -> bytes:

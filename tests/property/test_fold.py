@@ -276,6 +276,30 @@ def test_due_counts_are_those_of_the_next_instants(maker: LogMaker) -> None:
     assert kept
 
 
+def test_calendars_know_exactly_the_jobs_that_depend_on_them(maker: LogMaker) -> None:
+    book = maker.book
+    expected = set()
+    for row, job in book.jobs.scan(b""):
+        spec = book.specs.get(keys.spec_row(row, job.version))
+        tenant, job_id = keys.names(row)
+        if spec is not None:
+            expected |= {keys.calendar_job_row(tenant, name, job_id) for name in spec.timing.calendars}
+    assert {row for row, _ in book.calendar_jobs.scan(b"")} == expected
+
+
+def test_owner_and_view_know_the_same_calendars(maker: LogMaker) -> None:
+    view, _ = viewed(maker.records)
+    for row, calendar in maker.book.calendars.scan(b""):
+        known = view.calendar(*keys.names(row))
+        assert known is not None
+        assert known.version == calendar.version
+        assert known.is_deleted == calendar.is_deleted
+        assert (known.first_days, known.last_days) == (calendar.first_days, calendar.last_days)
+    for row, _ in maker.book.calendar_jobs.scan(b""):
+        tenant, name, job_id = row.decode().split("\0")
+        assert job_id in set(view.calendar_jobs(tenant, name))
+
+
 def test_owner_and_view_count_the_same_permits(maker: LogMaker) -> None:
     """Of each limit what is out and asked for at its home, and what is asked for where it is used."""
     view, _ = viewed(maker.records)
@@ -349,7 +373,8 @@ CRONS = st.sampled_from(
 )
 def test_the_next_instant_of_a_cron_never_goes_back(cron: str, zone: str, after: int) -> None:
     spec = Spec("t", "q", 5, b"", cron, zone, 1_000, "")
+    book = Book(MemoryRows(state.FAMILIES))
     for _ in range(4):
-        following = next_at("acme", "a", spec, after)
+        following = next_at(book, "acme", "a", spec, after)
         assert following > after
         after = following

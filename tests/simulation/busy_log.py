@@ -31,6 +31,7 @@ from minutebook.domain.timing import Timing
 from minutebook.domain.workers import WISHES
 from minutebook.wire.frames import encode_frame
 from streams.cycle import REMEMBERED_DAYS
+from tests.simulation.busy_calendars import BusyCalendars
 from tests.simulation.busy_permits import BusyPermits
 from tests.simulation.log_maker import (
     LogMaker,
@@ -66,6 +67,7 @@ class BusyLog:
         self.maker.open()
         self._jobs: list[str] = []
         permits = BusyPermits(self.maker, self._random)
+        self._calendars = BusyCalendars(self.maker, self._random)
         self._steps = [
             self._submit,
             self._submit,
@@ -127,6 +129,11 @@ class BusyLog:
             self._advance_operations,
             self._advance_operations,
             self._cancel_operation,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.zone_data,
         ]
 
     def run(self, steps: int) -> LogMaker:
@@ -150,11 +157,11 @@ class BusyLog:
             job_id = f"job-{len(self._jobs)}"
             self._jobs.append(job_id)
             tenant = self._random.choice(("acme", "blue"))
-            commands.append(submit(job_id, tenant=tenant, **self._body()))
+            commands.append(submit(job_id, tenant=tenant, **self._body(tenant)))
         self.maker.command(*commands)
 
-    def _body(self) -> dict[str, object]:
-        """What a job may say."""
+    def _body(self, tenant: str) -> dict[str, object]:
+        """What a job of the tenant may say."""
         now = self.maker.clock.now()
         at = self._random.choice(
             (
@@ -165,14 +172,16 @@ class BusyLog:
                 {"every_ms": self._random.choice((7_000, 3_600_000))},
             )
         )
-        is_paused = self._random.random() < 0.2
+        if "cron" in at and self._random.random() < 0.7:
+            at |= self._calendars.timing(tenant)
+        elif self._random.random() < 0.2:
+            at["timing"] = Timing(is_paused_on_failure=True)
         return {
             "payload": b'"' + b"x" * self._random.randint(0, 300) + b'"',
             "task": self._random.choice("tuv"),
             "priority": self._random.choice((0, 5, 5, 9)),
             "policy": self._random.choice(POLICIES),
             "limit": self._random.choice(("", "", "k1", "k2")),
-            "timing": Timing(is_paused_on_failure=True) if is_paused else None,
             **at,
         }
 
@@ -229,7 +238,9 @@ class BusyLog:
         for row in self._random.sample(rows, min(2, len(rows))):
             tenant, job_id = keys.names(row)
             about = {"tenant": tenant, "issued_at": self.maker.clock.now()}
-            self.maker.command(edit(job_id, self._random.choice((None, None, 1)), **about, **self._body()))
+            self.maker.command(
+                edit(job_id, self._random.choice((None, None, 1)), **about, **self._body(tenant))
+            )
 
     def _due(self) -> None:
         self.maker.due()
