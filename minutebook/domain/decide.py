@@ -11,6 +11,8 @@ from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.calendars import decide_calendar
+from minutebook.domain.changes import OPEN, check_version, edit, pause, resume
 from minutebook.domain.commands import (
     REASON_CHARS_MAX,
     AskWorker,
@@ -63,10 +65,10 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
         if isinstance(command, OperationCommand):
             return decide_operation(book, command, stamp)
         if isinstance(command, CalendarCommand):
-            raise Refusal("invalid", "name", "no calendars are taken")
+            return decide_calendar(book, command, stamp)
         if isinstance(command, NamedCommand):
             return _decide_named(book, command, stamp)
-        return [_decide_job(book, row, command, stamp)]
+        return _decide_job(book, row, command, stamp)
     except Refusal as refusal:
         return [rejected(command, refusal)]
 
@@ -81,23 +83,27 @@ def _decide_named(book: Book, command: NamedCommand, stamp: int) -> list[Event]:
             return decide_queue(book, command, stamp)
 
 
-def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> Event:
+def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> list[Event]:
     known = _known(book, row)
     if isinstance(command, SubmitJob):
-        return submit(book, row, known, command, stamp)
+        return [submit(book, row, known, command, stamp)]
     if known is None:
         raise Refusal("not_found", "id", "no such job")
     match command:
         case CancelJob():
-            return _cancel(book, row, known, command, stamp)
+            return [_cancel(book, row, known, command, stamp)]
         case RunJobNow():
-            return _run_now(book, row, known, command, stamp)
+            return [_run_now(book, row, known, command, stamp)]
         case CancelExecution():
-            return _cancel_execution(book, command, stamp)
+            return [_cancel_execution(book, command, stamp)]
         case RedriveExecution():
-            return redrive(book, known, command, stamp)
-        case PauseJob() | ResumeJob() | EditJob():
-            raise Refusal("invalid", "id", "a job cannot be changed")
+            return [redrive(book, known, command, stamp)]
+        case PauseJob():
+            return [pause(known, command, stamp)]
+        case ResumeJob():
+            return resume(book, row, known, command, stamp)
+        case EditJob():
+            return edit(book, row, known, command, stamp)
         case _:
             assert_never(command)
 
@@ -129,6 +135,10 @@ def _check_names(command: Command) -> None:
         name = command.execution
         if not ids.is_execution_id(name) or ids.job_of(name) != command.job_id:
             raise Refusal("invalid", "execution", "an execution of this job: <job id>:<what follows>")
+    if isinstance(command, EditJob):
+        job = command.job
+        if (job.tenant, job.job_id, job.command_id) != (command.tenant, command.job_id, command.command_id):
+            raise Refusal("invalid", "job", "under the same tenant, job id and command id as the edit")
 
 
 def _check_age(command: Command, stamp: int) -> None:
@@ -155,8 +165,9 @@ def _known(book: Book, row: bytes) -> Job | None:
 def _cancel(book: Book, row: bytes, job: Job, command: CancelJob, stamp: int) -> Event:
     if job.status == "cancelled":
         return facts.CommandAnswered(command.tenant, command.job_id, command.command_id, "cancelled")
-    if job.status != "active":
+    if job.status not in OPEN:
         raise Refusal("job_closed", "id", f"the job is {job.status}")
+    check_version(job, command.expected_version)
     waiting: list[str] = []
     stopping: list[str] = []
     tokens: list[int] = []
@@ -182,7 +193,7 @@ def _cancel(book: Book, row: bytes, job: Job, command: CancelJob, stamp: int) ->
 
 
 def _run_now(book: Book, row: bytes, job: Job, command: RunJobNow, stamp: int) -> Event:
-    if job.status != "active":
+    if job.status not in OPEN:
         raise Refusal("job_closed", "id", f"the job is {job.status}; submit a new one")
     if book.specs.get(keys.spec_row(row, job.version)) is None:
         raise Refusal("job_closed", "id", "the job was closed, only a redriven execution of it is open")

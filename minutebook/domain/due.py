@@ -17,13 +17,15 @@ from minutebook.domain.missed import GRACE_MS, is_dropped_once
 from minutebook.domain.names import Names
 from minutebook.domain.placing import job_version, spec_of
 from minutebook.domain.policy import Policy
+from minutebook.domain.rescheduling import off_calendar
 from minutebook.domain.retries import expired, expired_instant
 from minutebook.domain.state import NONE_AT, UNCHANGED, Execution, Job, Spec
 
 
 class Due(NamedTuple):
     """One execution that has come due. `next_at` UNCHANGED: it does not come from the job's schedule.
-    `is_recorded_at_once`: it has a deadline, or other instants of its job depend on it, so it must not wait off the record.
+    `is_recorded_at_once`: it has a deadline, or calendars, or other instants of its job depend on it, so it must not wait
+    off the record.
     """
 
     tenant: str
@@ -57,6 +59,9 @@ def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
     spec = job_version(book, row, job.version)
     if not spec.is_recurring:
         return _once_due(row, job, spec, now)
+    moved = off_calendar(book, *keys.names(row), job, spec)
+    if moved is not None:
+        return [], [moved]
     runs, events = coming(book, row, job, spec, now)
     return [_due(row, job, spec, at, next_at) for at, next_at in runs], events
 
@@ -95,7 +100,7 @@ def _due(row: bytes, job: Job, spec: Spec, at: int, next_at: int) -> Due:
         1,
         spec.priority,
         len(spec.payload),
-        job.has_deadlines or spec.timing.overlap != "allow",
+        job.has_deadlines or spec.timing.overlap != "allow" or bool(spec.timing.calendars),
         spec.limit,
     )
 

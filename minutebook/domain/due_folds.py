@@ -80,7 +80,7 @@ def _come(book: Book, event: Any, now: int, name: str, status: str) -> Iterator[
         if job.is_once:
             index[keys.index_row(job.indexed_at, keys.JOB, row)] = None
         else:
-            book.jobs.pending[row] = reindexed(book, row, job, next_at, now, 1)
+            book.jobs.pending[row] = reindexed(book, row, job, next_at, now, 1, scheduled_at)
         execution = Execution(version, 1, "queued", scheduled_at, due_at, due_at)
         if job.has_deadlines:
             place_deadlines(book, key, execution, now)

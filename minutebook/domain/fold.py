@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from minutebook.domain import (
     alerts,
+    calendar_folds,
+    change_folds,
     due_folds,
     end_folds,
     job_folds,
@@ -44,6 +46,9 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.ExecutionsPlaced: job_folds.placed,
     facts.ExecutionRequested: job_folds.requested,
     facts.JobCancelled: job_folds.cancelled,
+    facts.JobPaused: change_folds.paused,
+    facts.JobResumed: change_folds.resumed,
+    facts.JobEdited: change_folds.edited,
     facts.AttemptCancelled: end_folds.stopped,
     facts.CommandAnswered: record_folds.answered,
     facts.CommandRejected: record_folds.rejected,
@@ -83,4 +88,8 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.OperationEnded: operation_folds.ended,
     facts.TaskDeclared: record_folds.task_declared,
     facts.WorkerAsked: record_folds.worker_asked,
+    facts.CalendarDeclared: calendar_folds.declared,
+    facts.CalendarCopied: calendar_folds.copied,
+    facts.ReschedulingStarted: calendar_folds.started,
+    facts.JobsRescheduled: calendar_folds.rescheduled,
 }

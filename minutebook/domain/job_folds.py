@@ -5,13 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from minutebook import ids
+from minutebook.domain import calendar_jobs, jitter, keys
 from minutebook.domain import events as facts
-from minutebook.domain import jitter, keys
+from minutebook.domain.backfill_folds import note_filled, note_skipped
 from minutebook.domain.book import Book
 from minutebook.domain.job_events import BACKFILL, OVERLAP
 from minutebook.domain.placing import (
     drop_waiting,
     end,
+    is_to_come,
     leave_version,
     open_execution,
     open_job,
@@ -50,8 +52,10 @@ def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> No
         event.policy is not None and event.policy.has_deadlines,
         jitter_ms=jitter_ms,
     )
-    book.specs.put(keys.spec_row(row, 1), version_of(event))
+    spec = version_of(event)
+    book.specs.put(keys.spec_row(row, 1), spec)
     book.jobs.put(row, job)
+    calendar_jobs.enter(book, row, spec)
     book.index.put(keys.index_row(at, keys.JOB, row), b"")
 
 
@@ -60,16 +64,16 @@ def cancelled(book: Book, event: facts.JobCancelled, token: int, now: int) -> No
     row = keys.job_row(event.tenant, event.job_id)
     job = open_job(book, row)
     left = job.open - len(event.executions)
-    index_row = keys.index_row(job.indexed_at, keys.JOB, row) if job.indexed_at != NONE_AT else b""
-    if index_row and book.index.get(index_row) is not None:
-        book.index.delete(index_row)
-        left -= job.is_once
+    if job.is_once and is_to_come(book, row, job):
+        left -= 1
+    if job.indexed_at != NONE_AT:
+        book.index.delete(keys.index_row(job.indexed_at, keys.JOB, row))
     for name in event.executions:
         key = keys.execution_row(event.tenant, name)
         execution = open_execution(book, key)
         require(execution.status, "cancelled", "cancelled", key)
         drop_waiting(book, key, execution)
-        leave_version(book, key, execution, job)
+        job = leave_version(book, key, execution, job)
     for name, ended in zip(event.stopping, event.tokens, strict=True):
         key = keys.execution_row(event.tenant, name)
         book.running.put(
@@ -135,8 +139,12 @@ def placed(book: Book, event: facts.ExecutionsPlaced, token: int, now: int) -> N
         if job.has_deadlines:
             place_deadlines(book, key, execution, now)
     count = len(event.scheduled_at)
+    if event.cause == BACKFILL:
+        note_filled(book, row, event.scheduled_at)
     runs = 0 if event.cause == BACKFILL else count
-    moved = job if event.next_at == UNCHANGED else reindexed(book, row, job, event.next_at, now)
+    moved = job
+    if event.next_at != UNCHANGED:
+        moved = reindexed(book, row, job, event.next_at, now, last_at=event.scheduled_at[-1])
     book.jobs.put(row, replace(moved, open=job.open + count, runs=job.runs + runs, held=[*job.held, *held]))
 
 
@@ -144,7 +152,11 @@ def skipped(book: Book, event: facts.ExecutionsSkipped, token: int, now: int) ->
     """Instants that do not become executions."""
     row = keys.job_row(event.tenant, event.job_id)
     job = open_job(book, row)
-    moved = job if event.next_at == UNCHANGED else reindexed(book, row, job, event.next_at, now)
+    if not job.is_once:
+        note_skipped(book, row, event, now)
+    moved = job
+    if event.next_at != UNCHANGED:
+        moved = reindexed(book, row, job, event.next_at, now, last_at=event.last_at)
     put_job(book, row, moved, moved.open - job.is_once, moved.last_outcome, now)
 
 
@@ -182,8 +194,13 @@ def redriven(book: Book, event: facts.ExecutionRedriven, token: int, now: int) -
     if event.is_edited:
         spec = replace(spec, payload=event.payload)
     book.specs.put(keys.spec_row(row, event.version), spec)
-    job = replace(job, open=job.open + 1, last_version=max(job.last_version, event.version))
-    book.jobs.put(row, job)
+    older = dict(job.older)
+    if event.version != job.version:
+        older[event.version] = older.get(event.version, 0) + 1
+    last_version = max(job.last_version, event.version)
+    book.jobs.put(
+        row, replace(job, open=job.open + 1, last_version=last_version, older=sorted(older.items()))
+    )
     at = max(event.accepted_at, now)
     execution = Execution(
         event.version,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from minutebook.domain import plans
+from minutebook.domain.book import Book
 from minutebook.domain.state import NONE_AT, Job, Spec
 from minutebook.domain.timing import Timing
 
@@ -33,15 +34,15 @@ class Up(NamedTuple):
     next_at: int
 
 
-def instants_up(tenant: str, job_id: str, job: Job, spec: Spec, now: int) -> Up:
+def instants_up(book: Book, tenant: str, job_id: str, job: Job, spec: Spec, now: int) -> Up:
     """The next instant of a recurring job, which is due at `now`, and all that have come up with it.
 
     In bounded time and memory, however many they are.
     """
     first, late_before = job.next_at, now - job.jitter_ms
-    following = plans.next_at(tenant, job_id, spec, first)
+    following = plans.next_at(book, tenant, job_id, spec, first)
     if following != NONE_AT and following <= late_before:
-        return _several(tenant, job_id, first, spec, late_before)
+        return _several(book, tenant, job_id, first, spec, late_before)
     late_ms = late_before - first
     if late_ms <= GRACE_MS or late_ms <= _made_up_for_ms(spec.timing):
         return Up(None, [first], following)
@@ -58,15 +59,15 @@ def _made_up_for_ms(timing: Timing) -> int:
     return GRACE_MS if timing.misfire == "none" else timing.misfire_window_ms
 
 
-def _several(tenant: str, job_id: str, first: int, spec: Spec, until: int) -> Up:
+def _several(book: Book, tenant: str, job_id: str, first: int, spec: Spec, until: int) -> Up:
     """Instants from `first` to `until`, more than one. `first` counts as one whatever the rule says by now."""
-    plan, timing = plans.plan_of(tenant, job_id, spec), spec.timing
+    plan, timing = plans.plan_of(book, tenant, job_id, spec), spec.timing
     most = {"all": timing.misfire_max, "latest": 1, "none": _GRACE_INSTANTS_MAX}[timing.misfire]
     since = until - _made_up_for_ms(timing)
     kept = plan.latest(until, most, max(first, since - 1))
     if first >= since and len(kept) < most:
         kept.insert(0, first)
-    following = plans.next_at(tenant, job_id, spec, until)
+    following = plans.next_at(book, tenant, job_id, spec, until)
     if kept and kept[0] == first:
         return Up(None, kept, following)
     last = plan.previous(kept[0] if kept else until + 1)

@@ -9,12 +9,12 @@ from collections import Counter
 
 import msgspec
 
-from minutebook.domain import keys
+from minutebook.domain import calendar_jobs, keys
 from minutebook.domain.book import Book
 from minutebook.domain.jitter import due_at
 from minutebook.domain.permit_folds import spend
 from minutebook.domain.record_folds import remember
-from minutebook.domain.state import NONE_AT, Execution, Job, Spec
+from minutebook.domain.state import NONE_AT, PAUSED, Execution, Job, Spec
 from minutebook.domain.transitions import closed_status, require
 from minutebook.errors import BrokenFrameError
 
@@ -56,9 +56,15 @@ def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now
     next_at = NONE_AT if job.is_once else job.next_at
     status = closed_status(job.status, next_at, open_count, outcome)
     if status is None:
-        book.jobs.pending[row] = _changed(job, job.next_at, job.indexed_at, open_count, outcome, job.runs)
+        book.jobs.pending[row] = _changed(
+            job, job.next_at, job.indexed_at, open_count, outcome, job.runs, job.last_at
+        )
         return
     book.jobs.pending[row] = None
+    if not job.is_once or job.last_version > 1:
+        book.drop_filled(row)
+    if not job.is_once and (spec := book.specs.get(keys.spec_row(row, job.version))) is not None:
+        calendar_jobs.leave(book, row, spec)
     book.specs.pending[keys.spec_row(row, job.version)] = None
     book.closed.pending[keys.remembered_row(remember(book, now), row)] = Job(
         job.version,
@@ -76,10 +82,15 @@ def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now
         job.runs,
         job.held,
         job.jitter_ms,
+        job.older,
+        job.last_at,
+        job.edited,
     )
 
 
-def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outcome: str, runs: int) -> Job:
+def _changed(
+    job: Job, next_at: int, indexed_at: int, open_count: int, last_outcome: str, runs: int, last_at: int
+) -> Job:
     """`job` with what comes due and ends changes; by position, for this is where folds spend their time."""
     return Job(
         job.version,
@@ -97,6 +108,9 @@ def _changed(job: Job, next_at: int, indexed_at: int, open_count: int, last_outc
         runs,
         job.held,
         job.jitter_ms,
+        job.older,
+        last_at,
+        job.edited,
     )
 
 
@@ -105,16 +119,43 @@ def job_due_at(row: bytes, job: Job, at: int) -> int:
     return due_at(*keys.names(row), at, job.jitter_ms) if job.jitter_ms else at
 
 
-def reindexed(book: Book, row: bytes, job: Job, next_at: int, now: int, runs: int = 0) -> Job:
+def reindexed(
+    book: Book,
+    row: bytes,
+    job: Job,
+    next_at: int,
+    now: int,
+    runs: int = 0,
+    last_at: int = NONE_AT,
+) -> Job:
     """`job` with its index row moved to when `next_at` is due, and `runs` of its instants as open executions more; what is
-    already past is placed at `now`."""
+    already past is placed at `now`, an instant of a paused job nowhere. `last_at`: the instant that is on record with
+    this.
+    """
     if job.indexed_at != NONE_AT:
         book.index.pending[keys.index_row(job.indexed_at, keys.JOB, row)] = None
     at = NONE_AT
-    if next_at != NONE_AT:
+    if next_at != NONE_AT and job.status != PAUSED:
         at = max(job_due_at(row, job, next_at), now)
         book.index.pending[keys.index_row(at, keys.JOB, row)] = b""
-    return _changed(job, next_at, at, job.open + runs, job.last_outcome, job.runs + runs)
+    return _changed(
+        job,
+        next_at,
+        at,
+        job.open + runs,
+        job.last_outcome,
+        job.runs + runs,
+        last_at if last_at > job.last_at else job.last_at,
+    )
+
+
+def is_to_come(book: Book, row: bytes, job: Job) -> bool:
+    """Whether the instant of a job that fires once has not become an execution yet."""
+    if job.next_at == NONE_AT:
+        return False
+    return (
+        job.indexed_at == NONE_AT or book.index.get(keys.index_row(job.indexed_at, keys.JOB, row)) is not None
+    )
 
 
 def lane_of(book: Book, key: bytes, execution: Execution) -> keys.Lane:
@@ -195,7 +236,7 @@ def end(book: Book, key: bytes, execution: Execution, outcome: str, now: int) ->
     row = key[: key.rindex(b":")]
     job = open_job(book, row)
     if job.has_deadlines or execution.version != job.version:
-        leave_version(book, key, execution, job)
+        job = leave_version(book, key, execution, job)
     if job.held:
         job = _released(book, key, job, now)
     put_job(book, row, job, job.open - 1, outcome, now)
@@ -216,13 +257,21 @@ def _released(book: Book, key: bytes, job: Job, now: int) -> Job:
     return replace(job, held=held)
 
 
-def leave_version(book: Book, key: bytes, execution: Execution, job: Job) -> None:
-    """An execution has ended: its deadlines go, and so does a version that was its own."""
+def leave_version(book: Book, key: bytes, execution: Execution, job: Job) -> Job:
+    """An execution has ended: its deadlines go, and so does an older version that no other one has. The job after it."""
     if job.has_deadlines:
         for row in _deadline_rows(book, key, execution):
             book.index.delete(row)
-    if execution.version != job.version:
-        book.specs.delete(keys.spec_row(keys.job_of_execution(key), execution.version))
+    version = execution.version
+    if version == job.version:
+        return job
+    older = dict(job.older)
+    if older.get(version, 0) > 1:
+        older[version] -= 1
+    else:
+        older.pop(version, None)
+        book.specs.delete(keys.spec_row(keys.job_of_execution(key), version))
+    return replace(job, older=sorted(older.items()))
 
 
 def _deadline_rows(book: Book, key: bytes, execution: Execution) -> list[bytes]:

@@ -15,6 +15,9 @@ from minutebook.domain.timing import DEFAULT as DEFAULT_TIMING
 from minutebook.domain.timing import Timing
 
 NONE_AT: Final = -1
+ACTIVE: Final = "active"
+PAUSED: Final = "paused"
+"""Statuses of a job that is not closed, beside `cancelled` while something of it runs."""
 UNCHANGED: Final = -2
 """In a `next_at` column: this row does not come from the job's schedule."""
 
@@ -22,7 +25,9 @@ UNCHANGED: Final = -2
 class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A job that is not closed. `open` counts its open executions; `indexed_at` is where its row of the index lies.
     `version` is what comes due next; versions are numbered up to `last_version`. `runs`: instants of its schedule that
-    became executions. `held`: ids of the executions that wait until no other is open, the earliest first.
+    became executions. `held`: ids of the executions that wait until no other is open, the earliest first. `older`:
+    (version, open executions) for each version before this one that has any. `last_at`: the latest instant of its
+    schedule that is on record. `edited`: fingerprint of the body that it was last edited to, empty if it never was.
 
     A job that fires once (`is_once`) counts its one execution as open from the start and keeps `next_at` and
     `indexed_at`, so that its row need not be written again when it comes due.
@@ -43,6 +48,9 @@ class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     runs: int = 0
     held: list[str] = []
     jitter_ms: int = 0
+    older: list[tuple[int, int]] = []
+    last_at: int = NONE_AT
+    edited: bytes = b""
 
 
 class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -159,6 +167,25 @@ class Limit(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_deleted: bool = False
 
 
+class Calendar(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Dates of a tenant: ranges of days since the epoch, both ends included, sorted and apart from one another.
+
+    A deleted one keeps its row: it is of a version, and what is older than that changes nothing.
+    """
+
+    version: int
+    first_days: list[int] = []
+    last_days: list[int] = []
+    is_deleted: bool = False
+
+
+class Rescheduling(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Next instants that are computed anew, piece by piece. `through`: the last row that was looked at."""
+
+    cause: str
+    through: bytes = b""
+
+
 class Stock(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Permits of one limit where they are used: those that no attempt runs under. `free`: (permit, received at), those
     for which there was no grant yet. `spent`: those whose attempt has ended. `asked`: how many were asked for and have
@@ -221,6 +248,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True, gc=False):
     `inputs`: topic -> (topic id, last offset consumed). `mail`: sender -> (frame, row) last taken. `days`: days that
     hold remembered rows. `index_low`: nothing that is to come due lies before it. `voids`: void records above
     `outputs_sent_through`, so that outputs are sent again of valid frames alone. `format`: that of the store's rows.
+    `tzdata`: the version that the last frame was decided by.
     """
 
     position: int = -1
@@ -241,3 +269,4 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True, gc=False):
     rules: int = 1
     voids: list[int] = []
     format: int = 1
+    tzdata: str = ""

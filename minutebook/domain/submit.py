@@ -30,19 +30,6 @@ TIMEOUT_MAX_MS: Final = 7 * keys.DAY_MS
 
 
 _MOMENTS: Final = ("run_at", "delay_ms", "cron", "every_ms")
-_RECURRING_ONLY: Final = (
-    ("start_at", "start_at"),
-    ("end_at", "end_at"),
-    ("max_runs", "max_runs"),
-    ("gap", "gap"),
-    ("fold", "fold"),
-    ("day_match", "day_match"),
-    ("calendars/exclude", "exclude"),
-    ("calendars/include", "include"),
-    ("overlap", "overlap"),
-)
-"""(field of the create body, name in `Timing`) of what only more than one instant can have."""
-
 _PRINTED: Final = (
     "cron",
     "delay_ms",
@@ -91,13 +78,14 @@ def submit(book: Book, row: bytes, known: Job | None, command: SubmitJob, stamp:
     print_ = fingerprint(command)
     if known is not None:
         return _exists(command, known, print_)
-    _check_body(book, command)
-    return submitted(command, print_, stamp)
+    check_body(book, command)
+    event = described(command, print_, stamp)
+    return msgspec.structs.replace(event, next_at=first_instant(book, command, event, stamp, stamp))
 
 
-def submitted(command: SubmitJob, print_: bytes, stamp: int) -> facts.JobSubmitted:
-    """The job that the command describes, as of `stamp`. Raises Refusal for a schedule that has no instant."""
-    event = facts.JobSubmitted(
+def described(command: SubmitJob, print_: bytes, stamp: int) -> facts.JobSubmitted:
+    """The job that the command describes, as of `stamp`, without its first instant."""
+    return facts.JobSubmitted(
         tenant=command.tenant,
         job_id=command.job_id,
         command_id=command.command_id,
@@ -124,7 +112,6 @@ def submitted(command: SubmitJob, print_: bytes, stamp: int) -> facts.JobSubmitt
         anchor_at=_anchor_at(command, stamp),
         timing=None if command.timing == timings.DEFAULT else command.timing,
     )
-    return msgspec.structs.replace(event, next_at=_first_instant(command, event, stamp))
 
 
 def _anchor_at(command: SubmitJob, stamp: int) -> int:
@@ -143,7 +130,8 @@ def _exists(command: SubmitJob, known: Job, print_: bytes) -> Event:
     raise Refusal("id_exists", "id", "a job with this id exists with another body; take another id")
 
 
-def _check_body(book: Book, command: SubmitJob) -> None:
+def check_body(book: Book, command: SubmitJob, queue_of: str = "") -> None:
+    """Raises Refusal for what no job may say. `queue_of`: the queue that the job is in already, which may be draining."""
     if not ids.is_name(command.task):
         raise Refusal("invalid", "task", "1-128 ASCII letters, digits, . _ -")
     check_payload(command.payload)
@@ -158,7 +146,7 @@ def _check_body(book: Book, command: SubmitJob) -> None:
     queue = book.queue(command.queue)
     if queue is None or (queue.tenants and command.tenant not in queue.tenants):
         raise Refusal("unknown_queue", "queue", "declare the queue first: minutebook queue create")
-    if queue.is_draining:
+    if queue.is_draining and command.queue != queue_of:
         raise Refusal("queue_draining", "queue", "it takes no new jobs: choose another queue, or resume it")
     if command.limit and not ids.is_name(command.limit):
         raise Refusal("invalid", "limit", "1-128 ASCII letters, digits, . _ -; leave it out for none")
@@ -166,22 +154,22 @@ def _check_body(book: Book, command: SubmitJob) -> None:
     if len(moments) > 1:
         remedy = "give at most one of run_at, delay, cron, every"
         raise Refusal("invalid", moments[1].removesuffix("_ms"), remedy)
-    _check_timing(command)
+    _check_timing(book, command)
 
 
-def _check_timing(command: SubmitJob) -> None:
-    every_ms = command.every_ms
-    if every_ms is not None and not timings.INTERVAL_MIN_MS <= every_ms <= timings.INTERVAL_MAX_MS:
-        raise Refusal("invalid", "every", "from 1 second to 366 days")
+def _check_timing(book: Book, command: SubmitJob) -> None:
+    if command.every_ms is not None and (remedy := timings.interval_fault(command.every_ms)):
+        raise Refusal("invalid", "every", remedy)
     timing = command.timing or timings.DEFAULT
     for field, remedy in timings.faults(timing):
         raise Refusal("invalid", field, remedy)
-    if command.cron is None and every_ms is None:
-        for field, name in _RECURRING_ONLY:
-            if getattr(timing, name) != getattr(timings.DEFAULT, name):
-                raise Refusal(
-                    "invalid", field, "it needs cron or every: a job that fires once has one instant"
-                )
+    if command.cron is None and command.every_ms is None:
+        for field, remedy in timings.misplaced(timing):
+            raise Refusal("invalid", field, remedy)
+    for field, names in (("calendars/exclude", timing.exclude), ("calendars/include", timing.include)):
+        if any(book.known_calendars.get(command.tenant, name) is None for name in names):
+            remedy = "declare each calendar first: minutebook calendar set"
+            raise Refusal("unknown_calendar", field, remedy)
 
 
 def check_payload(payload: bytes) -> None:
@@ -195,21 +183,28 @@ def check_payload(payload: bytes) -> None:
         raise Refusal("invalid", "payload", "one JSON text in UTF-8; null where there is nothing") from error
 
 
-def _first_instant(command: SubmitJob, event: facts.JobSubmitted, stamp: int) -> int:
+def first_instant(book: Book, command: SubmitJob, event: facts.JobSubmitted, stamp: int, after: int) -> int:
+    """The first instant of the job in `event`; that of a schedule is strictly later than `after`. Raises Refusal."""
     try:
         zone(command.zone)
         version = version_of(event)
         if version.is_recurring:
-            first = plans.next_at(command.tenant, command.job_id, version, stamp)
+            first = plans.next_at(book, command.tenant, command.job_id, version, after)
             if first == NONE_AT:
-                field = "cron" if command.timing is None or command.timing.end_at is None else "end_at"
-                raise Refusal("invalid", field, "it has no instant left")
+                raise Refusal("invalid", _bound(version.timing), "it has no instant left")
             return first
     except ScheduleError as error:
         raise Refusal("invalid", error.field, error.reason) from error
     if command.delay_ms is not None:
         return _within(stamp + command.delay_ms, "delay", command, stamp)
     return _within(stamp if command.run_at is None else command.run_at, "run_at", command, stamp)
+
+
+def _bound(timing: timings.Timing) -> str:
+    """The field to look at where a schedule has no instant."""
+    if timing.calendars:
+        return "calendars"
+    return "cron" if timing.end_at is None else "end_at"
 
 
 def _within(at: int, field: str, command: SubmitJob, stamp: int) -> int:

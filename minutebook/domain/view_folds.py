@@ -7,10 +7,12 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain import view_limits
+from minutebook.domain import view_calendars, view_limits
 from minutebook.domain import view_rows as keys
 from minutebook.domain.alerts import record_of
-from minutebook.domain.state import NONE_AT, UNCHANGED
+from minutebook.domain.state import ACTIVE, NONE_AT, UNCHANGED
+from minutebook.domain.view_changes import FOLDS as CHANGE_FOLDS
+from minutebook.domain.view_changes import version_of
 from minutebook.domain.view_operations import FOLDS as OPERATION_FOLDS
 from minutebook.domain.view_rows import (
     AlertRow,
@@ -21,7 +23,6 @@ from minutebook.domain.view_rows import (
     Headway,
     HotExecution,
     HotJob,
-    JobRow,
     Progress,
     QueueRow,
     Skip,
@@ -38,57 +39,39 @@ if TYPE_CHECKING:
 
 def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
     key = keys.job_row(view.prefix, event.tenant, event.job_id)
-    view.dirty["jobs"][key] = JobRow(
-        1,
-        event.task,
-        event.payload,
-        event.queue,
-        event.cron,
-        event.zone,
-        event.late,
-        event.timeout_ms,
-        event.priority,
-        event.next_at,
-        event.accepted_at,
-        event.actor,
-        event.traceparent,
-        event.policy,
-        event.limit,
-        event.notify,
-        event.every_ms,
-        event.anchor_at,
-        event.timing,
-    )
-    progress = Progress("active", event.next_at)
+    view.dirty["jobs"][key] = version_of(event)
+    view_calendars.entered(view, event.tenant, event.job_id, event.timing)
+    progress = Progress(ACTIVE, event.next_at)
     view.dirty["progress"][key] = progress
     view.hot_jobs.setdefault(event.tenant, {})[event.job_id] = HotJob(key, progress)
+    view.due_moves.append((event.tenant, NONE_AT, event.next_at))
     view.answer(event, "SubmitJob", job_id=event.job_id, tenant=event.tenant, version=1)
 
 
 def _cancelled(view: PartitionView, event: facts.JobCancelled) -> None:
     job = view.open_job(event.tenant, event.job_id)
     job.progress.status = "cancelled"
-    job.progress.next_at = NONE_AT
+    view.move_next(event.tenant, job, NONE_AT)
     for name in event.executions:
         hot = view.open_execution(event.tenant, name)
         attempt = view.touch(hot)
         attempt.status, attempt.ended_at = "cancelled", view.now
         view.end(hot, "cancelled")
     view.settle(job)
-    view.answer(event, "CancelJob", job_id=event.job_id, tenant=event.tenant, version=1)
+    view.answer(event, "CancelJob", job_id=event.job_id, tenant=event.tenant, version=job.progress.version)
 
 
 def _requested(view: PartitionView, event: facts.ExecutionRequested) -> None:
     job = view.open_job(event.tenant, event.job_id)
     at = event.accepted_at
     key = keys.execution_row(job.key, at, event.execution.rpartition(":")[2].encode())
-    row = ExecutionRow(1, at, "", Attempt(1, "scheduled", at))
+    row = ExecutionRow(job.progress.version, at, "", Attempt(1, "scheduled", at))
     view.dirty["requests"][view.prefix + f"{event.tenant}\0{event.execution}".encode()] = at
     view.dirty["executions"][key] = row
     view.hot_executions.setdefault(event.tenant, {})[event.execution] = HotExecution(key, row, job)
     job.progress.open += 1
     view.settle(job)
-    view.answer(event, "RunJobNow", job_id=event.job_id, tenant=event.tenant, version=1)
+    view.answer(event, "RunJobNow", job_id=event.job_id, tenant=event.tenant, version=job.progress.version)
 
 
 def _placed(view: PartitionView, event: facts.ExecutionsPlaced) -> None:
@@ -101,7 +84,7 @@ def _placed(view: PartitionView, event: facts.ExecutionsPlaced) -> None:
         view.dirty["executions"][key] = row
         hots[execution_id(event.job_id, scheduled_at)] = HotExecution(key, row, job)
     if event.next_at != UNCHANGED:
-        job.progress.next_at = event.next_at
+        view.move_next(event.tenant, job, event.next_at)
     job.progress.open += len(event.scheduled_at)
     view.settle(job)
 
@@ -111,9 +94,12 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
     key = keys.execution_row(job.key, event.first_at, b"s")
     skip = Skip(event.reason, event.last_at, event.count)
     attempt = Attempt(1, "skipped", event.first_at, ended_at=view.now)
-    view.dirty["executions"][key] = ExecutionRow(1, event.first_at, "skipped", attempt, skip=skip)
+    view.dirty["executions"][key] = ExecutionRow(
+        job.progress.version, event.first_at, "skipped", attempt, skip=skip
+    )
+    view.dirty["skips"][keys.execution_row(job.key, event.last_at)] = event.first_at
     if event.next_at != UNCHANGED:
-        job.progress.next_at = event.next_at
+        view.move_next(event.tenant, job, event.next_at)
     job.progress.skipped += event.count
     view.settle(job)
 
@@ -128,6 +114,7 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
     jobs = [view.hot_jobs.setdefault(tenant, {}) for tenant in event.tenants]
     hots = [view.hot_executions.setdefault(tenant, {}) for tenant in event.tenants]
     started_at = now if status == "running" else NONE_AT
+    left_at: list[int] = []
     for tenant, execution, version, scheduled_at, due_at, next_at, holder in zip(
         event.tenant,
         event.executions,
@@ -139,12 +126,14 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
         strict=True,
     ):
         if next_at == UNCHANGED:
+            left_at.append(NONE_AT)
             _come_again(view, event.tenants[tenant], execution, status, sessions[holder])
             continue
         job_id = execution.rpartition(":")[0]
         job = jobs[tenant].get(job_id) or view.open_job(event.tenants[tenant], job_id)
         progress = job.progress
         progress.open += 1
+        left_at.append(progress.next_at)
         progress.next_at = next_at
         progresses[job.key] = progress
         key = execution_row(job.key, scheduled_at)
@@ -152,6 +141,8 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
         row = ExecutionRow(version, scheduled_at, "", attempt)
         dirty[key] = row
         hots[tenant][execution] = HotExecution(key, row, job)
+    names = map(event.tenants.__getitem__, event.tenant)
+    view.due_moves.extend(zip(names, left_at, event.next_at, strict=True))
 
 
 def _come_again(view: PartitionView, tenant: str, execution: str, status: str, session: str) -> None:
@@ -277,7 +268,8 @@ def _execution_cancelled(view: PartitionView, event: facts.ExecutionCancelled) -
         attempt.status, attempt.ended_at, attempt.message = "cancelled", view.now, event.reason
         view.end(hot, "cancelled")
     if event.command_id:
-        view.answer(event, "CancelExecution", job_id=event.job_id, tenant=event.tenant, version=1)
+        version = view.open_job(event.tenant, event.job_id).progress.version
+        view.answer(event, "CancelExecution", job_id=event.job_id, tenant=event.tenant, version=version)
 
 
 def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
@@ -289,11 +281,13 @@ def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
     view.further(hot, "scheduled", event.accepted_at, NONE_AT)
     progress.open += 1
     progress.dead -= 1
-    if progress.status != "cancelled":
-        progress.status = "active"
+    if progress.status in ("completed", "dead"):
+        progress.status = ACTIVE
     view.settle(hot.job)
     if not event.operation:
-        view.answer(event, "RedriveExecution", job_id=event.job_id, tenant=event.tenant, version=1)
+        view.answer(
+            event, "RedriveExecution", job_id=event.job_id, tenant=event.tenant, version=progress.version
+        )
 
 
 # -- answers, sessions, shared facts
@@ -393,7 +387,9 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.PermitsReceived: view_limits.received,
     facts.PermitsReturned: view_limits.returned,
     facts.AlertRaised: _alert_raised,
+    **CHANGE_FOLDS,
     **OPERATION_FOLDS,
+    **view_calendars.FOLDS,
     facts.TaskDeclared: _task_declared,
     facts.WorkerAsked: _worker_asked,
 }

@@ -20,7 +20,9 @@ from minutebook.store.port import Rows
 FAMILIES: Final = (
     "cursors",
     "jobs",
+    "versions",
     "progress",
+    "due_counts",
     "executions",
     "requests",
     "commands",
@@ -34,19 +36,26 @@ FAMILIES: Final = (
     "alert_counts",
     "operations",
     "tasks",
+    "calendars",
+    "calendar_jobs",
+    "skips",
 )
 FORMAT: Final = 4
 """Version of these rows: a view of another version is dropped and folded again."""
+
+MINUTE_MS: Final = 60_000
 
 ALERTS_KEPT: Final = 200
 """Alerts of a tenant in a partition: the latest ones."""
 
 _PARTITION = struct.Struct(">H")
 _INSTANT = struct.Struct(">q")
+_VERSION = struct.Struct(">I")
+_VERSION_MAX: Final = 0xFFFF_FFFF
 
 
 class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """One job as it was created. Never changes."""
+    """One version of a job. Never changes. `created_at` -1 = with this version; `reason` is that of the edit."""
 
     version: int
     task: str
@@ -67,6 +76,22 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     every_ms: int = -1
     anchor_at: int = -1
     timing: Timing | None = None
+    created_at: int = -1
+    reason: str = ""
+
+    @property
+    def is_recurring(self) -> bool:
+        """Whether it has a rule of instants rather than one."""
+        return bool(self.cron) or self.every_ms >= 0
+
+
+class Pause(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Since when a job is paused, and why: by a command, or since an execution was given up (cause `failure`)."""
+
+    at: int
+    cause: str
+    reason: str
+    actor: str
 
 
 class Progress(msgspec.Struct, array_like=True, gc=False):
@@ -80,6 +105,13 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
     cancelled: int = 0
     skipped: int = 0
     last_outcome: str = ""
+    version: int = 1
+    pause: Pause | None = None
+
+    @property
+    def coming_at(self) -> int:
+        """The next instant that comes due; -1 = none: a paused job has none."""
+        return -1 if self.status == "paused" else self.next_at
 
 
 class Headway(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -162,6 +194,15 @@ class LimitRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_deleted: bool
 
 
+class CalendarRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A partition's copy of a calendar: ranges of days since the epoch, in order; a deleted one keeps its version."""
+
+    version: int
+    first_days: list[int]
+    last_days: list[int]
+    is_deleted: bool
+
+
 class PermitsUsedRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Permits of a limit as its home counts them: `in_use` are out; `demands`: (partition, permits) that were asked for
     under the limit's `version` and not granted."""
@@ -236,6 +277,26 @@ def job_row(prefix: bytes, tenant: str, job_id: str) -> bytes:
     return prefix + f"{tenant}\0{job_id}".encode()
 
 
+def due_row(prefix: bytes, tenant: str, minute: int) -> bytes:
+    """Key of how many jobs of a tenant have their next instant in that minute, counted from the epoch."""
+    return prefix + f"{tenant}\0".encode() + _INSTANT.pack(minute)
+
+
+def due_minute(key: bytes) -> int:
+    """Minute in a key of due counts."""
+    return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
+
+
+def version_row(job: bytes, version: int) -> bytes:
+    """Key of a version of a job that is its version no more: the latest sorts first."""
+    return job + b"\0" + _VERSION.pack(_VERSION_MAX - version)
+
+
+def versions_of(job: bytes, through: int | None) -> tuple[bytes, bytes]:
+    """First key, and end, of all earlier versions of a job, those above number `through` left out."""
+    return job + b"\0" if through is None else version_row(job, through), job + b"\1"
+
+
 def execution_row(job: bytes, scheduled_at: int, kind: bytes = b"") -> bytes:
     """Key of an execution: those of one job sort by instant. `kind`: empty, `r<command id>`, or `s` for skipped."""
     return job + b"\0" + _INSTANT.pack(scheduled_at) + kind
@@ -265,6 +326,16 @@ def dead_parts(key: bytes, first: bytes) -> tuple[int, str]:
 def limit_row(prefix: bytes, tenant: str, name: str) -> bytes:
     """Key of a limit; those of one tenant follow one another by name, the tenant-wide one (no name) first."""
     return prefix + f"{tenant}\0{name}".encode()
+
+
+def calendar_row(prefix: bytes, tenant: str, name: str) -> bytes:
+    """Key of a calendar; those of one tenant follow one another by name."""
+    return prefix + f"{tenant}\0{name}".encode()
+
+
+def calendar_job_row(prefix: bytes, tenant: str, name: str, job_id: str) -> bytes:
+    """Key that says that a job depends, or depended, on a calendar; those of one calendar follow one another by job."""
+    return prefix + f"{tenant}\0{name}\0{job_id}".encode()
 
 
 def alert_rows(prefix: bytes, tenant: str) -> bytes:

@@ -6,6 +6,7 @@ from typing import Final
 
 from minutebook.domain.alerts import alert_of
 from minutebook.domain.book import Book
+from minutebook.domain.changes import pause_after
 from minutebook.domain.events import Event
 from minutebook.domain.fold import fold
 from minutebook.domain.rows import rows_of
@@ -35,11 +36,12 @@ class Draft:
         self.bytes = 0
 
     def add(self, event: Event) -> int:
-        """Fold and keep `event`, and the alert that follows from it; the token of its first row."""
+        """Fold and keep `event`, and the alert and the pause that follow from it; the token of its first row."""
         token = self._place(event)
-        alert = alert_of(self._book, event, self.now)
-        if alert is not None:
-            self._place(alert)
+        for following in (alert_of, pause_after):
+            found = following(self._book, event, self.now)
+            if found is not None:
+                self._place(found)
         return token
 
     def _place(self, event: Event) -> int:

@@ -50,6 +50,8 @@ class Ledger:
         self.submitted: dict[Name, facts.JobSubmitted] = {}
         self.requested: set[Name] = set()
         self.cancelled_jobs: set[Name] = set()
+        self.edited: set[Name] = set()
+        """Jobs that are no more what they were submitted as."""
         self.died: set[Name] = set()
         """Executions that were dead once, redriven since or not."""
         self._executions: dict[Name, _Execution] = defaultdict(_Execution)
@@ -75,6 +77,8 @@ class Ledger:
                 if name in self.submitted:
                     self._complain(fact, name, "accepted twice")
                 self.submitted[name] = event
+            case facts.JobEdited():
+                self.edited.add((event.job.tenant, event.job.job_id))
             case facts.ExecutionRequested():
                 name = (event.tenant, event.execution)
                 self.requested.add(name)

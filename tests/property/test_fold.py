@@ -20,9 +20,9 @@ from minutebook.domain import keys, view_rows
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.permit_folds import stock_of
-from minutebook.domain.placing import spec_of
+from minutebook.domain.placing import is_to_come, spec_of
 from minutebook.domain.plans import next_at
-from minutebook.domain.state import NONE_AT, Job, Spec
+from minutebook.domain.state import NONE_AT, PAUSED, Job, Spec
 from minutebook.log.apply import fold_events, take
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader
@@ -205,10 +205,11 @@ def test_a_state_holds_together(maker: LogMaker) -> None:
         has_version = book.specs.get(keys.spec_row(row, job.version)) is not None
         assert has_version or job.next_at == NONE_AT
         is_waiting = is_indexed(maker, row, job)
-        assert is_waiting or job.is_once or job.next_at == NONE_AT
+        assert is_waiting or job.is_once or job.next_at == NONE_AT or job.status == PAUSED
+        assert not (is_waiting and job.status == PAUSED)
         if is_waiting:
             index.add(keys.index_row(job.indexed_at, keys.JOB, row))
-        assert job.open == open_of.pop(row, 0) + (job.is_once and is_waiting)
+        assert job.open == open_of.pop(row, 0) + (job.is_once and is_to_come(book, row, job))
         assert job.open or job.next_at != NONE_AT, "a job that has come to its end is closed"
         assert sorted(job.held) == sorted(held.pop(row, []))
         assert not job.held or job.open > len(job.held), "what is held waits for something"
@@ -244,10 +245,11 @@ def test_owner_and_view_tell_the_same_story(maker: LogMaker) -> None:
         found = view.job(*keys.names(row))
         assert found is not None
         progress = found[1]
-        is_waiting = is_indexed(maker, row, job)
-        next_at = job.next_at if is_waiting or not job.is_once else NONE_AT
+        has_come = job.is_once and not is_to_come(book, row, job)
+        next_at = NONE_AT if has_come else job.next_at
         assert (progress.status, progress.next_at) == (job.status, next_at)
-        assert progress.open == job.open - (job.is_once and is_waiting)
+        assert progress.version == job.version == found[0].version
+        assert progress.open == job.open - (job.is_once and not has_come)
     for key, job in book.closed.scan(b""):
         found = view.job(*keys.names(key[4:]))
         assert found is not None
@@ -259,6 +261,43 @@ def test_owner_and_view_tell_the_same_story(maker: LogMaker) -> None:
             assert found.outcome == ""
             assert (found.last.status, found.last.number) == (execution.status, execution.attempt)
             assert found.last.session == execution.session
+
+
+def test_due_counts_are_those_of_the_next_instants(maker: LogMaker) -> None:
+    view, rows = viewed(maker.records, drain_every=7)
+    counts: Counter[bytes] = Counter()
+    for key, value in rows.scan("progress", b"", b"\xff"):
+        next_at = msgspec.msgpack.decode(value, type=view_rows.Progress).next_at
+        if next_at >= 0:
+            tenant = key[2:].partition(b"\0")[0].decode()
+            counts[view_rows.due_row(view.prefix, tenant, next_at // view_rows.MINUTE_MS)] += 1
+    kept = {key: msgspec.msgpack.decode(value) for key, value in rows.scan("due_counts", b"", b"\xff")}
+    assert kept == counts
+    assert kept
+
+
+def test_calendars_know_exactly_the_jobs_that_depend_on_them(maker: LogMaker) -> None:
+    book = maker.book
+    expected = set()
+    for row, job in book.jobs.scan(b""):
+        spec = book.specs.get(keys.spec_row(row, job.version))
+        tenant, job_id = keys.names(row)
+        if spec is not None:
+            expected |= {keys.calendar_job_row(tenant, name, job_id) for name in spec.timing.calendars}
+    assert {row for row, _ in book.calendar_jobs.scan(b"")} == expected
+
+
+def test_owner_and_view_know_the_same_calendars(maker: LogMaker) -> None:
+    view, _ = viewed(maker.records)
+    for row, calendar in maker.book.calendars.scan(b""):
+        known = view.calendar(*keys.names(row))
+        assert known is not None
+        assert known.version == calendar.version
+        assert known.is_deleted == calendar.is_deleted
+        assert (known.first_days, known.last_days) == (calendar.first_days, calendar.last_days)
+    for row, _ in maker.book.calendar_jobs.scan(b""):
+        tenant, name, job_id = row.decode().split("\0")
+        assert job_id in set(view.calendar_jobs(tenant, name))
 
 
 def test_owner_and_view_count_the_same_permits(maker: LogMaker) -> None:
@@ -334,7 +373,8 @@ CRONS = st.sampled_from(
 )
 def test_the_next_instant_of_a_cron_never_goes_back(cron: str, zone: str, after: int) -> None:
     spec = Spec("t", "q", 5, b"", cron, zone, 1_000, "")
+    book = Book(MemoryRows(state.FAMILIES))
     for _ in range(4):
-        following = next_at("acme", "a", spec, after)
+        following = next_at(book, "acme", "a", spec, after)
         assert following > after
         after = following

@@ -26,17 +26,20 @@ from minutebook.domain.operation_steps import advance
 from minutebook.domain.policy import Policy
 from minutebook.domain.records import CancelledByTask, Progress, Report, Snoozed
 from minutebook.domain.results import died, overrun
-from minutebook.domain.state import NONE_AT, UNCHANGED
+from minutebook.domain.state import NONE_AT, PAUSED, UNCHANGED
 from minutebook.domain.timing import Timing
 from minutebook.domain.workers import WISHES
 from minutebook.wire.frames import encode_frame
-from streams.cycle import REMEMBERED_DAYS
+from tests.simulation.busy_calendars import BusyCalendars
 from tests.simulation.busy_permits import BusyPermits
 from tests.simulation.log_maker import (
     LogMaker,
     cancel,
+    edit,
     failure,
     hand_back,
+    pause,
+    resume,
     run_now,
     submit,
     success,
@@ -73,12 +76,17 @@ class BusyLog:
         self.maker.open()
         self._jobs: list[str] = []
         permits = BusyPermits(self.maker, self._random)
+        self._calendars = BusyCalendars(self.maker, self._random)
         self._steps = [
             self._submit,
             self._submit,
             self._submit,
             self._cancel,
             self._run_now,
+            self._edit,
+            self._edit,
+            self._pause_job,
+            self._resume_job,
             self._due,
             self._due,
             self._due_granted,
@@ -118,6 +126,7 @@ class BusyLog:
             self._succeed,
             self._place,
             self._place,
+            self._succeed,
             permits.step,
             permits.step,
             permits.step,
@@ -126,9 +135,15 @@ class BusyLog:
             permits.step,
             permits.step,
             self._start_operation,
+            self._start_backfill,
             self._advance_operations,
             self._advance_operations,
             self._cancel_operation,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.zone_data,
         ]
 
     def run(self, steps: int) -> LogMaker:
@@ -147,35 +162,39 @@ class BusyLog:
         return running[: self._random.randint(1, 5)]
 
     def _submit(self) -> None:
-        now = self.maker.clock.now()
         commands = []
         for _ in range(self._random.randint(1, 6)):
             job_id = f"job-{len(self._jobs)}"
             self._jobs.append(job_id)
-            at = self._random.choice(
-                (
-                    {},
-                    {"delay_ms": self._random.randint(0, 90_000)},
-                    {"run_at": now - 5_000},
-                    {"cron": self._random.choice(CRONS)},
-                )
-            )
-            payload = b'"' + b"x" * self._random.randint(0, 300) + b'"'
             tenant = self._random.choice(("acme", "blue"))
-            commands.append(
-                submit(
-                    job_id,
-                    tenant=tenant,
-                    payload=payload,
-                    task=self._random.choice("tuv"),
-                    priority=self._random.choice((0, 5, 5, 9)),
-                    policy=self._random.choice(POLICIES),
-                    limit=self._random.choice(("", "", "k1", "k2")),
-                    timing=self._random.choice(TIMINGS if "cron" in at else TIMINGS[:3]),
-                    **at,
-                )
-            )
+            commands.append(submit(job_id, tenant=tenant, **self._body(tenant)))
         self.maker.command(*commands)
+
+    def _body(self, tenant: str) -> dict[str, object]:
+        """What a job of the tenant may say."""
+        now = self.maker.clock.now()
+        at = self._random.choice(
+            (
+                {},
+                {"delay_ms": self._random.randint(0, 90_000)},
+                {"run_at": now - 5_000},
+                {"cron": self._random.choice(CRONS)},
+                {"every_ms": self._random.choice((7_000, 3_600_000))},
+            )
+        )
+        at["timing"] = self._random.choice(TIMINGS if "cron" in at else TIMINGS[:3])
+        if "cron" in at and self._random.random() < 0.5:
+            at |= self._calendars.timing(tenant)
+        elif self._random.random() < 0.2:
+            at["timing"] = Timing(is_paused_on_failure=True)
+        return {
+            "payload": b'"' + b"x" * self._random.randint(0, 300) + b'"',
+            "task": self._random.choice("tuv"),
+            "priority": self._random.choice((0, 5, 5, 9)),
+            "policy": self._random.choice(POLICIES),
+            "limit": self._random.choice(("", "", "k1", "k2")),
+            **at,
+        }
 
     def _cancel(self) -> None:
         self.maker.command(
@@ -212,6 +231,27 @@ class BusyLog:
         ]
         next_at = UNCHANGED if cause == "backfill" else at[-1] + 60_000
         self.maker.add(facts.ExecutionsPlaced(tenant, job_id, cause, job.version, at, at, place_at, next_at))
+
+    def _pause_job(self) -> None:
+        for tenant in ("acme", "blue"):
+            self.maker.command(pause(self._job(), issued_at=self.maker.clock.now(), tenant=tenant))
+
+    def _resume_job(self) -> None:
+        paused = [row for row, job in self.maker.book.jobs.scan(b"") if job.status == PAUSED]
+        for row in paused[: self._random.randint(1, 3)]:
+            tenant, job_id = keys.names(row)
+            now, is_caught_up = self.maker.clock.now(), self._random.random() < 0.3
+            self.maker.command(resume(job_id, tenant=tenant, issued_at=now, is_caught_up=is_caught_up))
+
+    def _edit(self) -> None:
+        """Of jobs that are open, to anything; now and then nothing changes, or another version is expected."""
+        rows = [row for row, _ in self.maker.book.jobs.scan(b"")]
+        for row in self._random.sample(rows, min(2, len(rows))):
+            tenant, job_id = keys.names(row)
+            about = {"tenant": tenant, "issued_at": self.maker.clock.now()}
+            self.maker.command(
+                edit(job_id, self._random.choice((None, None, 1)), **about, **self._body(tenant))
+            )
 
     def _due(self) -> None:
         self.maker.due()
@@ -384,7 +424,11 @@ class BusyLog:
     def _forget(self) -> None:
         today = self.maker.clock.now() // keys.DAY_MS
         self.maker.add(
-            *(facts.DayForgotten(day) for day in self.maker.book.cursor.days if today - day > REMEMBERED_DAYS)
+            *(
+                facts.DayForgotten(day)
+                for day in self.maker.book.cursor.days
+                if today - day > keys.REMEMBERED_DAYS
+            )
         )
 
     def _note(self) -> None:
@@ -418,6 +462,17 @@ class BusyLog:
                 **self._about_operation(),  # type: ignore[arg-type]  # fields of the command
                 filter=wanted,
                 rate_per_s=self._random.choice((0, 0, 1)),
+            )
+        )
+
+    def _start_backfill(self) -> None:
+        until_at = self.maker.clock.now() - self._random.randint(0, 3_600_000)
+        from_at = until_at - self._random.choice((60_000, 3_600_000, 30 * 3_600_000))
+        self.maker.command(
+            StartOperation(
+                **self._about_operation(),  # type: ignore[arg-type]  # fields of the command
+                kind="backfill",
+                filter=OperationFilter(job_id=self._job(), from_at=from_at, until_at=until_at),
             )
         )
 

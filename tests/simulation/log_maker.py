@@ -10,7 +10,15 @@ from minutebook.clock import ManualClock
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import FAMILIES, Book
-from minutebook.domain.commands import CancelJob, Command, RunJobNow, SubmitJob
+from minutebook.domain.commands import (
+    CancelJob,
+    Command,
+    EditJob,
+    PauseJob,
+    ResumeJob,
+    RunJobNow,
+    SubmitJob,
+)
 from minutebook.domain.decide import decide
 from minutebook.domain.due import Due, due_granted_event, due_of, queued_event
 from minutebook.domain.events import Event
@@ -242,6 +250,31 @@ def run_now(job_id: str, **more: object) -> RunJobNow:
     """A run-now."""
     fields = {"tenant": TENANT, "command_id": f"c{next(_numbers)}", "issued_at": T0}
     return RunJobNow(job_id=job_id, **(fields | more))  # type: ignore[arg-type]  # as the caller says
+
+
+def pause(job_id: str, **more: object) -> PauseJob:
+    """A pause."""
+    fields = {"tenant": TENANT, "command_id": f"c{next(_numbers)}", "issued_at": T0}
+    return PauseJob(job_id=job_id, **(fields | more))  # type: ignore[arg-type]  # as the caller says
+
+
+def resume(job_id: str, **more: object) -> ResumeJob:
+    """A resume."""
+    fields = {"tenant": TENANT, "command_id": f"c{next(_numbers)}", "issued_at": T0}
+    return ResumeJob(job_id=job_id, **(fields | more))  # type: ignore[arg-type]  # as the caller says
+
+
+def edit(job_id: str, expected_version: int | None = None, **more: object) -> EditJob:
+    """An edit to what `submit` would create."""
+    job = submit(job_id, **more)
+    return EditJob(
+        tenant=job.tenant,
+        job_id=job_id,
+        command_id=job.command_id,
+        issued_at=job.issued_at,
+        expected_version=expected_version,
+        job=job,
+    )
 
 
 def success(held: Iterable[Held], session: str = SESSION) -> Report:

@@ -1,0 +1,73 @@
+"""A pause, cancel or edit that was acknowledged before an instant wins over its run: whatever is read ahead, whoever is owner."""
+
+from __future__ import annotations
+
+import pytest
+
+from minutebook.domain import events as facts
+from minutebook.domain.commands import CancelJob, EditJob, PauseJob
+from minutebook.domain.events import Event
+from tests.simulation.desk import T0, Desk, Hand
+from tests.simulation.log_maker import cancel, edit, pause
+
+DUE = facts.ExecutionsDueGranted | facts.ExecutionsQueued
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def started(events: list[Event]) -> list[tuple[str, int]]:
+    """(execution, version) of what has come due."""
+    columns = (event for event in events if isinstance(event, DUE))
+    return [pair for event in columns for pair in zip(event.executions, event.versions, strict=True)]
+
+
+@pytest.mark.parametrize("is_handed_over", [False, True], ids=["same owner", "handed over"])
+@pytest.mark.parametrize("has_worker", [False, True], ids=["nobody offers", "a worker offers"])
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (pause("a"), []),
+        (cancel("a"), []),
+        (edit("a", run_at=T0 + 1_000, payload=b"2"), [(f"a:{T0 + 1_000}", 2)]),
+        (edit("a", run_at=T0 + 9_000), []),
+    ],
+    ids=["pause", "cancel", "edit of the payload", "edit of the instant"],
+)
+def test_a_change_before_the_instant_wins(
+    desk: Desk,
+    change: PauseJob | CancelJob | EditJob,
+    expected: list[tuple[str, int]],
+    *,
+    has_worker: bool,
+    is_handed_over: bool,
+) -> None:
+    if has_worker:
+        Hand(desk).pulse(5, held=[])
+    desk.submit("a", after_ms=1_000)
+    desk.cycle()
+    assert desk.core.due.read_ahead(desk.now)
+    assert desk.core.due.ahead() == 1
+    desk.now += 999
+    desk.command(change)
+    assert desk.cycle()
+    if is_handed_over:
+        desk.open()
+    assert started(desk.cycle(1)) + started(desk.cycle(10)) == expected
+
+
+@pytest.mark.parametrize("has_worker", [False, True], ids=["nobody offers", "a worker offers"])
+def test_an_edit_decided_in_the_cycle_of_the_instant_leaves_no_run_of_the_version_before(
+    desk: Desk, *, has_worker: bool
+) -> None:
+    """What is due is read first in a cycle; the edit, stamped before, comes behind it."""
+    if has_worker:
+        Hand(desk).pulse(5, held=[])
+    desk.submit("a", after_ms=1_000)
+    desk.cycle(990)
+    desk.command(edit("a", run_at=T0 + 1_000, payload=b"2"))
+    first = desk.cycle(10)
+    assert facts.JobEdited in {type(event) for event in first}
+    assert started(first) + started(desk.cycle()) == [(f"a:{T0 + 1_000}", 2)]
