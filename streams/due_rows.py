@@ -133,11 +133,10 @@ class DueRows:
 
     def queue_overdue(self, draft: Draft, taken: Taken) -> None:
         """Record as queued what nobody takes soon enough."""
-        rows: list[Due] = []
-        for held in self.held.take_overdue(draft.now, min(DUE_ROWS_MAX, draft.room())):
-            taken.due.append(held.key)
-            if self.is_in_index(held.key):
-                rows.append(held.due)
+        overdue = list(self.held.take_overdue(draft.now, min(DUE_ROWS_MAX, draft.room())))
+        gone = self.deleted() if overdue else set()
+        rows = [held.due for held in overdue if held.key not in gone]
+        taken.due.extend([held.key for held in overdue])
         events = len(draft.events)
         if rows:
             draft.add(queued_event(rows))
@@ -166,9 +165,9 @@ class DueRows:
             if value is not None:
                 self._index.put(key)
 
-    def is_in_index(self, key: bytes) -> bool:
-        """Whether no decision of this very cycle has deleted the row."""
-        return self._book.index.pending.get(key, key) is not None
+    def deleted(self) -> set[bytes]:
+        """Rows that a decision of this very cycle has deleted."""
+        return {key for key, value in self._book.index.pending.items() if value is None}
 
 
 def _place(key: bytes) -> tuple[str, int]:
