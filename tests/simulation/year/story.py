@@ -21,7 +21,17 @@ from tests.simulation.year.schedules import DAY, END, HOUR, MINUTE, SECOND, STAR
 
 TENANTS: Final = ("acme", "globex", "initech")
 TASK: Final = "t"
-OUTAGES_MS: Final = (3 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR, 3 * HOUR, 9 * HOUR, 26 * HOUR, 3 * DAY, 5 * DAY)
+OUTAGES_MS: Final = (
+    3 * SECOND,
+    2 * MINUTE,
+    10 * MINUTE,
+    HOUR,
+    3 * HOUR,
+    9 * HOUR,
+    26 * HOUR,
+    3 * DAY,
+    5 * DAY,
+)
 
 
 replace = msgspec.structs.replace
@@ -133,7 +143,9 @@ class _Life:
         about = self._about(at)
         changed = self._job(at)
         if self._chance.random() < 0.4:
-            changed = replace(job, timeout_ms=6 * DAY, **{name: about[name] for name in ("command_id", "issued_at")})
+            changed = replace(
+                job, timeout_ms=6 * DAY, **{name: about[name] for name in ("command_id", "issued_at")}
+            )
         changed = replace(changed, command_id=about["command_id"])
         if changed.run_at is not None and changed.run_at != job.run_at:
             changed = replace(changed, run_at=max(changed.run_at, at + HOUR))
