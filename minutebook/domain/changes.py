@@ -134,10 +134,11 @@ def _paused_through(
     """The instants from `first_at` up to `stamp`, which a pause left out; None if there are none."""
     tenant, job_id = keys.names(row)
     plan = plans.plan_of(book, tenant, job_id, spec)
-    count, last_at = plan.count(first_at - 1, stamp), plan.previous(stamp + 1)
-    if not count or last_at is None:
+    # A calendar may have changed meanwhile: the first that it leaves is not the next one that the job knew.
+    first, last, count = plan.next(first_at - 1), plan.previous(stamp + 1), plan.count(first_at - 1, stamp)
+    if not count or first is None or last is None:
         return None
-    return facts.ExecutionsSkipped(tenant, job_id, PAUSED, first_at, last_at, count, next_at)
+    return facts.ExecutionsSkipped(tenant, job_id, PAUSED, first, last, count, next_at)
 
 
 # -- edits
@@ -164,9 +165,11 @@ def _owed(book: Book, row: bytes, job: Job, spec: Spec, stamp: int) -> _Owed:
         events.append(queued_event(rows))
     following = next(at for at in map(_next_at, reversed(events)) if at is not None)
     last = events[-1]
+    # The edit comes next, in the same frame: the job must not come to its end between the two.
     if isinstance(last, facts.ExecutionsSkipped) and following == NONE_AT:
-        # The edit comes next, in the same frame: the job must not come to its end between the two.
         events[-1] = replace(last, next_at=UNCHANGED)
+    if isinstance(last, facts.JobsRescheduled) and following == NONE_AT:
+        events.pop()
     return _Owed(events, following, sum(map(_runs, events)))
 
 
@@ -177,6 +180,8 @@ def _next_at(event: Event) -> int | None:
             return event.next_at[-1]
         case facts.ExecutionsSkipped() | facts.ExecutionsPlaced() if event.next_at != UNCHANGED:
             return event.next_at
+        case facts.JobsRescheduled():
+            return event.next_at[0]
         case _:
             return None
 
