@@ -26,6 +26,7 @@ from minutebook.client.models import (
 from minutebook.client.models import Pause as PauseBody
 from minutebook.client.models import Progress as ProgressBody
 from minutebook.client.times import format_duration, format_instant
+from minutebook.domain.jitter import due_at
 from minutebook.domain.policy import Policy
 from minutebook.domain.state import NONE_AT, PAUSED
 from minutebook.domain.timing import Timing
@@ -166,16 +167,17 @@ def execution_bodies(name: str, row: ExecutionRow, around: Around) -> Iterator[E
         yield body
 
 
-def upcoming_row(progress: Progress) -> ExecutionRow:
+def upcoming_row(tenant: str, job_id: str, row: JobRow, next_at: int) -> ExecutionRow:
     """The execution at a job's next instant: it has no row of its own before it is due."""
-    at = progress.next_at
-    return ExecutionRow(progress.version, at, "", Attempt(1, "scheduled", at))
+    jitter_ms = 0 if row.timing is None else row.timing.jitter_ms
+    attempt = Attempt(1, "scheduled", due_at(tenant, job_id, next_at, jitter_ms))
+    return ExecutionRow(row.version, next_at, "", attempt)
 
 
-def upcoming_body(job_id: str, progress: Progress) -> Execution:
+def upcoming_body(tenant: str, job_id: str, row: JobRow, next_at: int) -> Execution:
     """The first attempt at the job's next instant."""
-    row, at = upcoming_row(progress), progress.next_at
-    return _attempt_body(execution_id(job_id, at), at, row.last, Around(str, "worker"))
+    upcoming = upcoming_row(tenant, job_id, row, next_at)
+    return _attempt_body(execution_id(job_id, next_at), next_at, upcoming.last, Around(str, "worker"))
 
 
 def dead_letter_body(name: str, given_up_at: int, dead: DeadRow, job: JobRow) -> DeadLetter:

@@ -30,12 +30,13 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
-from minutebook.client.operation_models import DeadLetterFilter, DryRun, Operation
+from minutebook.client.operation_models import BackfillDryRun, DeadLetterFilter, DryRun, Operation
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
     "Alert",
     "ApiError",
+    "BackfillDryRun",
     "BatchResult",
     "Calendar",
     "CalendarEffect",

@@ -30,7 +30,6 @@ from minutebook.domain.state import NONE_AT, PAUSED, UNCHANGED
 from minutebook.domain.timing import Timing
 from minutebook.domain.workers import WISHES
 from minutebook.wire.frames import encode_frame
-from streams.cycle import REMEMBERED_DAYS
 from tests.simulation.busy_calendars import BusyCalendars
 from tests.simulation.busy_permits import BusyPermits
 from tests.simulation.log_maker import (
@@ -56,6 +55,16 @@ POLICIES = (
     Policy(start_deadline_ms=5_000, deadline_ms=90_000, non_retryable=["ValueError"]),
 )
 CRONS = ("* * * * *", "*/5 * * * *", "30 2 * * *")
+TIMINGS = (
+    None,
+    None,
+    Timing(misfire="none", jitter_ms=20_000),
+    Timing(misfire="latest", overlap="skip"),
+    Timing(overlap="queue_one", jitter_ms=90_000, max_runs=9),
+    Timing(overlap="queue_all", misfire_max=5),
+    Timing(overlap="cancel_running"),
+)
+"""The first three are for a job that fires once, too."""
 
 
 class BusyLog:
@@ -126,6 +135,7 @@ class BusyLog:
             permits.step,
             permits.step,
             self._start_operation,
+            self._start_backfill,
             self._advance_operations,
             self._advance_operations,
             self._cancel_operation,
@@ -172,7 +182,8 @@ class BusyLog:
                 {"every_ms": self._random.choice((7_000, 3_600_000))},
             )
         )
-        if "cron" in at and self._random.random() < 0.7:
+        at["timing"] = self._random.choice(TIMINGS if "cron" in at else TIMINGS[:3])
+        if "cron" in at and self._random.random() < 0.5:
             at |= self._calendars.timing(tenant)
         elif self._random.random() < 0.2:
             at["timing"] = Timing(is_paused_on_failure=True)
@@ -413,7 +424,11 @@ class BusyLog:
     def _forget(self) -> None:
         today = self.maker.clock.now() // keys.DAY_MS
         self.maker.add(
-            *(facts.DayForgotten(day) for day in self.maker.book.cursor.days if today - day > REMEMBERED_DAYS)
+            *(
+                facts.DayForgotten(day)
+                for day in self.maker.book.cursor.days
+                if today - day > keys.REMEMBERED_DAYS
+            )
         )
 
     def _note(self) -> None:
@@ -447,6 +462,17 @@ class BusyLog:
                 **self._about_operation(),  # type: ignore[arg-type]  # fields of the command
                 filter=wanted,
                 rate_per_s=self._random.choice((0, 0, 1)),
+            )
+        )
+
+    def _start_backfill(self) -> None:
+        until_at = self.maker.clock.now() - self._random.randint(0, 3_600_000)
+        from_at = until_at - self._random.choice((60_000, 3_600_000, 30 * 3_600_000))
+        self.maker.command(
+            StartOperation(
+                **self._about_operation(),  # type: ignore[arg-type]  # fields of the command
+                kind="backfill",
+                filter=OperationFilter(job_id=self._job(), from_at=from_at, until_at=until_at),
             )
         )
 
