@@ -11,12 +11,14 @@ from msgspec import UNSET, Raw
 from minutebook.client.change_models import JobVersion
 from minutebook.client.models import (
     AttemptError,
+    Calendars,
     Counts,
     DeadLetter,
     Execution,
     Job,
     JobRequest,
     Limit,
+    MisfirePolicy,
     Queue,
     RetryPolicy,
     WholeExecution,
@@ -24,8 +26,10 @@ from minutebook.client.models import (
 from minutebook.client.models import Pause as PauseBody
 from minutebook.client.models import Progress as ProgressBody
 from minutebook.client.times import format_duration, format_instant
+from minutebook.domain.jitter import due_at
 from minutebook.domain.policy import Policy
 from minutebook.domain.state import NONE_AT, PAUSED
+from minutebook.domain.timing import Timing
 from minutebook.domain.view_rows import (
     Attempt,
     DeadRow,
@@ -56,8 +60,9 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         task=row.task,
         payload=Raw(row.payload),
         queue=row.queue,
-        run_at=None if row.cron else format_instant(row.first_at),
+        run_at=None if row.is_recurring else format_instant(row.first_at),
         cron=row.cron or None,
+        every=_duration(_bound(row.every_ms)),
         zone=row.zone,
         late=row.late,  # type: ignore[arg-type]  # one of the two by the create body
         timeout=format_duration(row.timeout_ms),
@@ -76,6 +81,8 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
     )
     if row.policy is not None:
         _show_policy(body, row.policy)
+    if row.timing is not None:
+        _show_timing(body, row.timing)
     return body
 
 
@@ -119,6 +126,23 @@ def _show_policy(body: Job, policy: Policy) -> None:
     body.on_stuck = "stop" if policy.is_stuck_stopped else "report"
 
 
+def _show_timing(body: Job, timing: Timing) -> None:
+    """What differs from the defaults that a body has."""
+    body.start_at = None if timing.start_at is None else format_instant(timing.start_at)
+    body.end_at = None if timing.end_at is None else format_instant(timing.end_at)
+    body.max_runs = timing.max_runs
+    body.calendars = Calendars(exclude=timing.exclude, include=timing.include)
+    body.jitter = format_duration(timing.jitter_ms)
+    body.pause_on_failure = timing.is_paused_on_failure
+    window = format_duration(timing.misfire_window_ms)
+    # Choices are those of the create body: the owner takes no others.
+    body.misfire = MisfirePolicy(policy=timing.misfire, window=window, max=timing.misfire_max)  # type: ignore[arg-type]
+    body.overlap = timing.overlap  # type: ignore[assignment]
+    body.gap = timing.gap  # type: ignore[assignment]
+    body.fold = timing.fold  # type: ignore[assignment]
+    body.day_match = timing.day_match  # type: ignore[assignment]
+
+
 def whole_body(name: str, row: ExecutionRow, around: Around) -> WholeExecution:
     """An execution with its attempts."""
     return WholeExecution(
@@ -143,16 +167,17 @@ def execution_bodies(name: str, row: ExecutionRow, around: Around) -> Iterator[E
         yield body
 
 
-def upcoming_row(progress: Progress) -> ExecutionRow:
+def upcoming_row(tenant: str, job_id: str, row: JobRow, next_at: int) -> ExecutionRow:
     """The execution at a job's next instant: it has no row of its own before it is due."""
-    at = progress.next_at
-    return ExecutionRow(progress.version, at, "", Attempt(1, "scheduled", at))
+    jitter_ms = 0 if row.timing is None else row.timing.jitter_ms
+    attempt = Attempt(1, "scheduled", due_at(tenant, job_id, next_at, jitter_ms))
+    return ExecutionRow(row.version, next_at, "", attempt)
 
 
-def upcoming_body(job_id: str, progress: Progress) -> Execution:
+def upcoming_body(tenant: str, job_id: str, row: JobRow, next_at: int) -> Execution:
     """The first attempt at the job's next instant."""
-    row, at = upcoming_row(progress), progress.next_at
-    return _attempt_body(execution_id(job_id, at), at, row.last, Around(str, "worker"))
+    upcoming = upcoming_row(tenant, job_id, row, next_at)
+    return _attempt_body(execution_id(job_id, next_at), next_at, upcoming.last, Around(str, "worker"))
 
 
 def dead_letter_body(name: str, given_up_at: int, dead: DeadRow, job: JobRow) -> DeadLetter:
@@ -206,13 +231,21 @@ def _attempt_body(name: str, scheduled_at: int, attempt: Attempt, around: Around
         queued_at=_instant(attempt.queued_at),
         started_at=_instant(attempt.started_at),
         ended_at=_instant(attempt.ended_at),
-        waiting_for=around.waiting_for if attempt.status == "queued" else None,
+        waiting_for=_waiting_for(attempt, around),
         worker=(around.worker_of(attempt.session) or None) if attempt.session else None,
         progress=_progress(attempt),
         result=_result(attempt.result),
         error=AttemptError(attempt.error_type, attempt.message) if has_error else None,
         reason=(attempt.error_type or UNSET) if is_skipped else UNSET,
     )
+
+
+def _waiting_for(
+    attempt: Attempt, around: Around
+) -> Literal["worker", "permit", "paused_queue", "overlap"] | None:
+    if attempt.status == "queued":
+        return around.waiting_for
+    return "overlap" if attempt.status == "scheduled" and attempt.is_held else None
 
 
 def _progress(attempt: Attempt) -> ProgressBody | None:

@@ -16,6 +16,7 @@ from api.problems import Refused, response_of
 from api.routes import (
     alerts,
     batch,
+    calendars,
     commands,
     dead_letters,
     executions,
@@ -51,6 +52,7 @@ def create_app(services: Services) -> FastAPI:
         queues,
         limits,
         tenant_limit,
+        calendars,
         alerts,
         operations,
         schedules,

@@ -28,6 +28,7 @@ _REASONS: Final = {
     "key_reused": "key-reused",
     "id_exists": "id-exists",
     "unknown_queue": "unknown-queue",
+    "unknown_calendar": "unknown-calendar",
     "queue_draining": "queue-draining",
     "not_found": "not-found",
     "job_closed": "job-closed",

@@ -9,6 +9,9 @@ import msgspec
 
 from api.problems import TABLE
 
+Answer = type[msgspec.Struct] | tuple[type[msgspec.Struct], ...] | None
+"""The body of an answer, one of several where the request chooses, or none."""
+
 BODY: Final = ("malformed-json", "body-too-slow", "too-large", "unsupported-media", "invalid")
 """Refusals of routes that take a body."""
 WRITE: Final = ("bad-parameter", "too-old", "not-durable", "overloaded")
@@ -53,7 +56,7 @@ WAIT: Final = query_name(
 
 def described(
     *,
-    answers: dict[int, type[msgspec.Struct] | None],
+    answers: Mapping[int, Answer],
     refusals: tuple[str, ...] = (),
     takes: type[msgspec.Struct] | None = None,
     is_body_optional: bool = False,
@@ -78,18 +81,22 @@ def described(
     return found
 
 
+def _one_of(kind: type[msgspec.Struct] | tuple[type[msgspec.Struct], ...]) -> dict[str, Any]:
+    return {"anyOf": [_reference(one) for one in kind]} if isinstance(kind, tuple) else _reference(kind)
+
+
 def _reference(kind: type[msgspec.Struct]) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{kind.__name__}"}
 
 
 def _responses(
-    answers: dict[int, type[msgspec.Struct] | None], refusals: tuple[str, ...], texts: Mapping[int, str]
+    answers: Mapping[int, Answer], refusals: tuple[str, ...], texts: Mapping[int, str]
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status, kind in answers.items():
         found[str(status)] = {"description": texts[status]}
         if kind is not None:
-            found[str(status)]["content"] = {"application/json": {"schema": _reference(kind)}}
+            found[str(status)]["content"] = {"application/json": {"schema": _one_of(kind)}}
     by_status: dict[int, list[str]] = {}
     for code in sorted({*_COMMON, *refusals}):
         by_status.setdefault(TABLE[code].status, []).append(f"`{code}`: {TABLE[code].detail}")

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from api.auth import Allowed
 from minutebook import __version__
+from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
 from minutebook.client.models import (
@@ -26,8 +27,6 @@ from minutebook.client.models import (
     LimitPage,
     LimitRequest,
     PauseRequest,
-    Preview,
-    PreviewRequest,
     Problem,
     Queue,
     QueuePage,
@@ -38,12 +37,17 @@ from minutebook.client.models import (
     WholeExecution,
 )
 from minutebook.client.operation_models import DryRun, Operation, OperationPage, RedriveManyRequest
+from minutebook.client.preview_models import Preview, PreviewRequest
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
     AlertPage,
     BatchRequest,
     BatchResult,
+    Calendar,
+    CalendarEffect,
+    CalendarPage,
+    CalendarRequest,
     Command,
     DeadLetterPage,
     DryRun,

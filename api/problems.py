@@ -81,6 +81,11 @@ TABLE: Final[dict[str, Kind]] = {
     "unknown-queue": Kind(
         422, "Unknown queue", "The queue is not declared for this tenant; declare it with POST /v1/queues."
     ),
+    "unknown-calendar": Kind(
+        422,
+        "Unknown calendar",
+        "The calendar is not declared for this tenant; declare it with PUT /v1/calendars/<name>.",
+    ),
     "queue-draining": Kind(
         409, "Queue draining", "The queue takes no new jobs; choose another one, or wait until it is resumed."
     ),

@@ -23,6 +23,7 @@ from minutebook.domain.operation import OperationCount, OperationFact
 from minutebook.domain.operations import counted
 from minutebook.domain.queues import queue_copied
 from minutebook.domain.records import (
+    CalendarFact,
     ForwardedCommand,
     Inbox,
     LimitFact,
@@ -53,6 +54,7 @@ from streams.permits import Permits
 from streams.process import Burst
 from streams.repeats import Repeats
 from streams.reports import Reports
+from streams.rescheduling import Rescheduler
 from streams.sessions import Sessions
 from streams.taken import Redo, Taken
 from streams.telling import Telling
@@ -110,6 +112,7 @@ class Cycle:
         self.reports = Reports(book, sessions, partition, owner_id)
         self._unknown_tasks = UnknownTasks(book, lanes, self.open_queues.names, sessions)
         self.operating = Operating(book)
+        self.rescheduler = Rescheduler(book)
         self.asking = Asking(book, sessions, partition)
         self.can_grant = False
 
@@ -132,14 +135,19 @@ class Cycle:
                 self._unknown_tasks.look(draft)
             self.due.queue_overdue(draft, taken)
             self.permits.settle(draft)
-            if self.operating.has_shares():
-                is_busy = self.is_in_burst(draft.now) or self.granting.has_grantable(draft.now)
-                self.operating.work(draft, is_busy=is_busy)
+            self._work_behind(draft)
         except Redo as redo:
             self.due.poisoned.add(redo.place)
             self.restore(taken)
             raise
         return draft, taken
+
+    def _work_behind(self, draft: Draft) -> None:
+        """What is done where live work leaves room."""
+        if self.operating.has_shares() or self.rescheduler.has_work():
+            is_busy = self.is_in_burst(draft.now) or self.granting.has_grantable(draft.now)
+            self.rescheduler.work(draft, is_busy=is_busy)
+            self.operating.work(draft, is_busy=is_busy)
 
     def restore(self, taken: Taken) -> None:
         """Put back what a forgotten draft had taken out of memory."""
@@ -217,7 +225,7 @@ class Cycle:
 
     def next_at(self) -> int | None:
         """When something that is known already must be decided without an input, ms; None if nothing must."""
-        instants = (self.due.held.next_at(), self.permits.next_at())
+        instants = (self.due.held.next_at(), self.permits.next_at(), self.rescheduler.next_at())
         return min((at for at in instants if at is not None), default=None)
 
     def has_news(self) -> bool:
@@ -327,6 +335,8 @@ class Cycle:
                 draft.add(queue_copied(fact.name, fact))
             case LimitFact() as fact:
                 draft.add(facts.LimitCopied(*msgspec.structs.astuple(fact)))
+            case CalendarFact() as fact:
+                draft.add(facts.CalendarCopied(*msgspec.structs.astuple(fact)))
             case PermitDemand() | PermitGrant() | PermitReturn() as permits:
                 self.permits.take(permits, mail.sender, draft)
             case OperationFact() as fact:
@@ -377,6 +387,7 @@ class Cycle:
         self.granting.lanes.follow(self._book.queued.pending)
         self.open_queues.follow(draft.placed, self._book.queued.pending)
         self.operating.follow()
+        self.rescheduler.follow()
         self.sessions.follow(draft.placed)
         self.asking.follow(draft.placed)
         self.sessions.plan_over()

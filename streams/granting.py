@@ -154,7 +154,7 @@ class Granting:
                 )
 
     def queued_for(self, session: Session) -> list[int]:
-        """How much waits that the session could run, by priority."""
+        """How much waits that the session could run, by priority; what is made up for counts to the lowest one."""
         found = [0] * 10
         for queue in session.queues.keys() - self._open_queues:
             if self._book.is_paused(queue):
@@ -162,11 +162,11 @@ class Granting:
             for prefix, queued in self.lanes.by_queue.get(queue, {}).items():
                 if queued.lane.task in session.tasks:
                     waiting = self._book.counts.get(prefix) or 0
-                    found[queued.lane.priority] += self._permits.could_start(queued.lane, waiting)
+                    found[max(0, queued.lane.priority)] += self._permits.could_start(queued.lane, waiting)
         for due in self._due.held:
             is_its = due.lane.task in session.tasks and due.lane.queue in session.queues
             if is_its and not self._book.is_paused(due.lane.queue):
-                found[due.lane.priority] += len(due.rows)
+                found[max(0, due.lane.priority)] += len(due.rows)
         return found
 
     def has_waiting(self) -> bool:

@@ -18,15 +18,16 @@ from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import Output, ToSession, outputs
 from minutebook.domain.records import Tick
-from minutebook.errors import ClockError, LogMismatchError, OwnershipLostError
+from minutebook.errors import ClockError, OwnershipLostError
 from minutebook.log.apply import move_cursor, take
 from minutebook.log.draft import Draft
 from minutebook.log.port import Ack, RawRecord
-from minutebook.log.reader import CLOCK_BOUND_MS, FrameReader
+from minutebook.log.reader import FrameReader
 from minutebook.schedule import TZDATA_VERSION
 from minutebook.wire import codec, topics
-from minutebook.wire.frames import FORMAT_VERSION, Frame, InputPosition, decode_frame, encode_frame, placed
+from minutebook.wire.frames import Frame, InputPosition, decode_frame, encode_frame, placed
 from streams import metrics
+from streams.claiming import claim
 from streams.cycle import Cycle
 from streams.due_records import DueRecords
 from streams.feed import Feed
@@ -181,33 +182,13 @@ class Owner:
         """Append OwnershipTaken until it is valid."""
         while True:
             draft = Draft(self._book, self._reader.position + 1, self._now())
-            if not self._book.cursor.log_id:
-                draft.add(
-                    facts.LogOpened(
-                        self._process.log_id,
-                        self._process.partitions,
-                        self.partition,
-                        CLOCK_BOUND_MS,
-                        FORMAT_VERSION,
-                    )
-                )
-            self._check_genesis()
-            epoch, applied = self._book.cursor.epoch + 1, self._inputs[topics.REPORTS]
-            draft.add(facts.OwnershipTaken(self._process.owner_id, epoch, reports_from, applied + 1))
+            claim(draft, self._book, self._process, self.partition, reports_from)
             sent_at = self._clock()
             ack = await self._append(draft)
             if ack is not None:
                 self._set_clock(sent_at, ack.stamp)
                 return
             await self._read_on()
-
-    def _check_genesis(self) -> None:
-        cursor = self._book.cursor
-        if (cursor.partition, cursor.partitions) != (self.partition, self._process.partitions):
-            raise LogMismatchError(
-                f"the log was opened for partition {cursor.partition} of {cursor.partitions}, "
-                f"not {self.partition} of {self._process.partitions}"
-            )
 
     def _set_clock(self, sent_at: int, stamp: int) -> None:
         """The broker stamped between sending and ack: only as far as it lies outside of that is the clock moved."""

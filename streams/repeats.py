@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from minutebook.domain.records import Report
-from minutebook.log.batches import varint
+from minutebook.wire.numbers import varint
 from minutebook.wire.schemas import HEADER_BYTES
 
 SESSIONS_MAX: Final = 16_384

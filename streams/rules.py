@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from minutebook.domain.due import MISFIRE_MAX, MISFIRE_WINDOW_MS
+from minutebook.domain import timing
+from minutebook.domain.coming import CATCH_UP_PER_S
+from minutebook.domain.missed import GRACE_MS
+from minutebook.domain.overlap import HELD_MAX
 from minutebook.domain.policy import DEFAULT
 from streams.overruns import STOP_GRACE_MS, TIMEOUT_GRACE_MS
 
 RULES: Final = 4
 SETTINGS_DIGEST: Final = hashlib.sha256(
-    f"{DEFAULT} {TIMEOUT_GRACE_MS} {STOP_GRACE_MS} {MISFIRE_WINDOW_MS} {MISFIRE_MAX}".encode()
+    f"{DEFAULT} {TIMEOUT_GRACE_MS} {STOP_GRACE_MS} {timing.DEFAULT} {GRACE_MS} {CATCH_UP_PER_S} {HELD_MAX}".encode()
 ).digest()[:8]

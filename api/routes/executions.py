@@ -94,7 +94,7 @@ def _from(
                     yield key, item
     found = view.job(tenant, job_id)
     if found is not None and found[1].coming_at >= 0:
-        yield _UPCOMING, upcoming_body(job_id, found[1])
+        yield _UPCOMING, upcoming_body(tenant, job_id, found[0], found[1].coming_at)
 
 
 @router.get(
@@ -225,7 +225,7 @@ def _row(services: Services, tenant: str, name: str) -> ExecutionRow | None:
     job = services.view.job(tenant, job_id)
     if job is None or execution_id(job_id, job[1].coming_at) != name:
         return None
-    return upcoming_row(job[1])
+    return upcoming_row(tenant, job_id, job[0], job[1].coming_at)
 
 
 def _around(services: Services, tenant: str, job_id: str) -> Around:

@@ -84,6 +84,8 @@ def submit_command(
         policy=submission.policy,
         limit=submission.limit,
         notify=submission.notify,
+        every_ms=submission.every_ms,
+        timing=submission.timing,
     )
 
 
@@ -114,7 +116,15 @@ def check_payload(services: Services, command: SubmitJob) -> bool:
         },
         answers={201: Job, 202: Command},
         parameters=(IDEMPOTENCY_KEY, PREFER),
-        refusals=(*BODY, *WRITE, "id-exists", "bad-payload", "unknown-queue", "key-reused"),
+        refusals=(
+            *BODY,
+            *WRITE,
+            "id-exists",
+            "bad-payload",
+            "unknown-queue",
+            "unknown-calendar",
+            "key-reused",
+        ),
     ),
 )
 async def create_job(request: Request, caller: Writing) -> Response:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 import typer
 
+from minutebook.cli import job_options as options
 from minutebook.cli.exits import ExitCode
-from minutebook.cli.options import Key, Reason, Yes, ask, duration, read_payload
+from minutebook.cli.options import Key, Reason, Yes, ask, read_payload
 from minutebook.cli.output import Format, Output, note, write_many, write_one
-from minutebook.client import Command, Execution, Job, JobRequest, RetryRequest, SyncClient
+from minutebook.client import (
+    CalendarsRequest,
+    Command,
+    Execution,
+    Job,
+    JobRequest,
+    MisfireRequest,
+    RetryRequest,
+    SyncClient,
+)
+from minutebook.client.models import MisfirePolicy
 
 app = typer.Typer(help="Jobs: what to run, and when.", no_args_is_help=True)
 
@@ -21,87 +32,59 @@ HISTORY: Final = ("execution", "attempt", "status", "due", "started", "ended", "
 
 @app.command()
 def submit(
+    ctx: typer.Context,
     task: Annotated[str, typer.Argument(help="Name of the task.")],
-    payload: Annotated[str | None, typer.Option(help="JSON, @FILE, or - for stdin.")] = None,
+    payload: options.Payload = None,
     id: Annotated[str | None, typer.Option("--id", help="Id of the job; made if not given.")] = None,
-    queue: Annotated[str | None, typer.Option(help="Queue; `default` if not given.")] = None,
-    run_at: Annotated[
-        str | None, typer.Option(help="Instant with offset, such as 2030-01-31T08:00:00Z.")
-    ] = None,
-    delay: Annotated[
-        str | None, typer.Option(help="From now, such as 30s, 2m or PT2M.", parser=duration)
-    ] = None,
-    cron: Annotated[str | None, typer.Option(help="When, as in `minutebook schedule preview`.")] = None,
-    zone: Annotated[str | None, typer.Option(help="IANA zone of the cron.")] = None,
-    late: Annotated[
-        str | None, typer.Option(help="refuse or run, for a run-at more than a day past.")
-    ] = None,
-    timeout: Annotated[str | None, typer.Option(help="Of one attempt, such as 30s.", parser=duration)] = None,
-    retry_max_attempts: Annotated[
-        int | None, typer.Option(help="Failures after which it is given up; 5 if not given.")
-    ] = None,
-    retry_first: Annotated[
-        str | None, typer.Option(help="Wait before the second attempt, such as 1s.", parser=duration)
-    ] = None,
-    retry_max: Annotated[
-        str | None, typer.Option(help="Longest wait between attempts, such as 1h.", parser=duration)
-    ] = None,
-    max_losses: Annotated[
-        int | None, typer.Option(help="Lost attempts after which it is given up; 10 if not given.")
-    ] = None,
-    deadline: Annotated[
-        str | None, typer.Option(help="For all attempts, from the due instant.", parser=duration)
-    ] = None,
-    start_deadline: Annotated[
-        str | None, typer.Option(help="For the first start, from the due instant.", parser=duration)
-    ] = None,
-    stuck_after: Annotated[
-        str | None,
-        typer.Option(help="Without progress for so long an attempt is reported.", parser=duration),
-    ] = None,
-    on_stuck: Annotated[str | None, typer.Option(help="report or stop; needs --stuck-after.")] = None,
-    priority: Annotated[int | None, typer.Option(help="0 to 9, 9 goes first; 5 if not given.")] = None,
-    limit: Annotated[
-        str | None, typer.Option(help="Limit that holds beside the tenant's, where one is declared.")
-    ] = None,
-    notify: Annotated[
-        str | None, typer.Option(help="https URL that its alerts go to; the tenant's target if not given.")
-    ] = None,
+    queue: options.Queue = None,
+    run_at: options.RunAt = None,
+    delay: options.Delay = None,
+    cron: options.Cron = None,
+    every: options.Every = None,
+    zone: options.Zone = None,
+    start_at: options.StartAt = None,
+    end_at: options.EndAt = None,
+    max_runs: options.MaxRuns = None,
+    calendar_exclude: options.CalendarExclude = None,
+    calendar_include: options.CalendarInclude = None,
+    gap: options.Gap = None,
+    fold: options.Fold = None,
+    day_match: options.DayMatch = None,
+    jitter: options.Jitter = None,
+    misfire: options.Misfire = None,
+    misfire_window: options.MisfireWindow = None,
+    misfire_max: options.MisfireMax = None,
+    overlap: options.Overlap = None,
+    pause_on_failure: options.PauseOnFailure = None,
+    late: options.Late = None,
+    timeout: options.Timeout = None,
+    retry_max_attempts: options.RetryMaxAttempts = None,
+    retry_first: options.RetryFirst = None,
+    retry_max: options.RetryMax = None,
+    max_losses: options.MaxLosses = None,
+    deadline: options.Deadline = None,
+    start_deadline: options.StartDeadline = None,
+    stuck_after: options.StuckAfter = None,
+    on_stuck: options.OnStuck = None,
+    priority: options.Priority = None,
+    limit: options.Limit = None,
+    notify: options.Notify = None,
     key: Key = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Create a job. Without --run-at, --delay and --cron it runs at once."""
-    retry = {"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max}
-    given = {
-        "id": id,
-        "queue": queue,
-        "run_at": run_at,
-        "delay": delay,
-        "cron": cron,
-        "zone": zone,
-        "late": late,
-        "timeout": timeout,
-        "retry": RetryRequest(**_given(retry)) if _given(retry) else None,
-        "max_losses": max_losses,
-        "deadline": deadline,
-        "start_deadline": start_deadline,
-        "stuck_after": stuck_after,
-        "on_stuck": on_stuck,
-        "priority": priority,
-        "limit": limit,
-        "notify": notify,
+    """Create a job. Without --run-at, --delay, --cron and --every it runs at once."""
+    objects: dict[str, type[msgspec.Struct]] = {
+        "retry": RetryRequest,
+        "misfire": MisfireRequest,
+        "calendars": CalendarsRequest,
     }
-    request = JobRequest(task=task, payload=read_payload(payload), **_given(given))
+    given = options.members(ctx.params, JobRequest, objects)
+    request = JobRequest(payload=read_payload(payload), **given)
     with SyncClient() as client:
         answer = client.submit(request, key=key)
     if isinstance(answer, Command):
         raise undecided(answer, output)
     write_job(answer, output)
-
-
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Those that are there; the others have the API's defaults."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 @app.command()
@@ -157,12 +140,13 @@ def write_job(job: Job, output: Format) -> None:
     counts = ", ".join(
         f"{count} {name}" for name, count in msgspec.structs.asdict(job.executions).items() if count
     )
-    when = f"{job.cron} ({job.zone})" if job.cron else job.run_at
     fields = {
         "id": job.id,
         "task": job.task,
         "status": job.status,
-        "when": when,
+        "when": _when(job),
+        "misfire": None if job.misfire == MisfirePolicy() else _misfire(job),
+        "overlap": None if job.overlap == "allow" else job.overlap,
         "next": job.next_at,
         "queue": job.queue,
         "payload": bytes(job.payload).decode(),
@@ -179,6 +163,25 @@ def write_job(job: Job, output: Format) -> None:
         "executions": counts or "none yet",
     }
     write_one(job, output, {name: value for name, value in fields.items() if value is not None})
+
+
+def _when(job: Job) -> str:
+    """The rule of a job, and what differs from the defaults of it."""
+    rule = f"{job.cron} ({job.zone})" if job.cron else f"every {job.every}" if job.every else job.run_at
+    parts = [
+        str(rule),
+        f"from {job.start_at}" if job.start_at else "",
+        f"until {job.end_at}" if job.end_at else "",
+        f"{job.max_runs} runs at most" if job.max_runs else "",
+        f"up to {job.jitter} later" if job.jitter != "PT0S" else "",
+        f"not on {', '.join(job.calendars.exclude)}" if job.calendars.exclude else "",
+        f"only on {', '.join(job.calendars.include)}" if job.calendars.include else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def _misfire(job: Job) -> str:
+    return f"{job.misfire.policy}, within {job.misfire.window}, {job.misfire.max} at most"
 
 
 def history_row(item: Execution) -> tuple[object, ...]:

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from minutebook import __version__
 from minutebook.cli import (
     alert,
+    calendar,
     dead_letter,
     execution,
     job_changes,
@@ -90,6 +91,7 @@ app.add_typer(job_changes.app, name="job")
 app.add_typer(execution.app, name="execution")
 app.add_typer(queue.app, name="queue")
 app.add_typer(limit.app, name="limit")
+app.add_typer(calendar.app, name="calendar")
 app.add_typer(dead_letter.app, name="dead-letter")
 app.add_typer(alert.app, name="alert")
 app.add_typer(operation.app, name="operation")

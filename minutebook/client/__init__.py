@@ -1,5 +1,6 @@
 """The HTTP client: what users and the command line reach the API with."""
 
+from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarEntry, DateRange
 from minutebook.client.change_models import JobChange, JobVersion, RetryChange
 from minutebook.client.client import Client, SyncClient
 from minutebook.client.errors import (
@@ -13,6 +14,7 @@ from minutebook.client.errors import (
 from minutebook.client.models import (
     Alert,
     BatchResult,
+    CalendarsRequest,
     Command,
     DeadLetter,
     Execution,
@@ -21,6 +23,7 @@ from minutebook.client.models import (
     JobRequest,
     Limit,
     LimitRequest,
+    MisfireRequest,
     Problem,
     Queue,
     RetryRequest,
@@ -34,9 +37,14 @@ __all__ = [
     "Alert",
     "ApiError",
     "BatchResult",
+    "Calendar",
+    "CalendarEffect",
+    "CalendarEntry",
+    "CalendarsRequest",
     "Client",
     "ClientSettings",
     "Command",
+    "DateRange",
     "DeadLetter",
     "DeadLetterFilter",
     "DeniedError",
@@ -49,6 +57,7 @@ __all__ = [
     "JobVersion",
     "Limit",
     "LimitRequest",
+    "MisfireRequest",
     "NotFoundError",
     "Operation",
     "Problem",

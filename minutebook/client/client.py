@@ -20,6 +20,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from minutebook.client.answers import decided as _decided
 from minutebook.client.answers import decoded as _decoded
 from minutebook.client.answers import refusal as _refusal
+from minutebook.client.calendars import Calendars, SyncCalendars
 from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_path
 from minutebook.client.errors import UnavailableError
 from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
@@ -94,6 +95,8 @@ class Client(ChangeCalls, OperationCalls, FleetCalls):
         self._position: str | None = None
         self.limits = Limits(self._send, self._items)
         """Limits of the tenant and of its jobs."""
+        self.calendars = Calendars(self._send, self._items)
+        """Calendars of the tenant."""
 
     async def __aenter__(self) -> Client:
         return self
@@ -299,6 +302,8 @@ class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls):
         self._client = Client(settings, transport=transport)
         self.limits = SyncLimits(self._client.limits, self._runner)
         """See `Client.limits`."""
+        self.calendars = SyncCalendars(self._client.calendars, self._runner)
+        """See `Client.calendars`."""
 
     def __enter__(self) -> SyncClient:
         return self

@@ -14,11 +14,13 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from minutebook.domain import keys
+from minutebook.domain.known_calendars import KnownCalendars
 from minutebook.domain.known_limits import KnownLimits
 from minutebook.domain.operation import HomeOperation, Share
 from minutebook.domain.state import (
     Alerted,
     Answer,
+    Calendar,
     Cursor,
     DeadExecution,
     Execution,
@@ -26,6 +28,7 @@ from minutebook.domain.state import (
     Job,
     Limit,
     Queue,
+    Rescheduling,
     Session,
     Spec,
     Stock,
@@ -60,6 +63,9 @@ FAMILIES: Final = (
     "operations",
     "tasks",
     "asked",
+    "calendars",
+    "calendar_jobs",
+    "reschedulings",
 )
 REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "alerts", "asked")
 CACHED_MAX: Final = 20_000
@@ -101,6 +107,9 @@ class Family(Generic[T]):
         self._bound_cache()
         return found
 
+    def _row(self, stored: bytes) -> T:
+        return stored if self._is_plain else self._decode(stored)  # type: ignore[return-value]  # plain: T is bytes
+
     def _bound_cache(self) -> None:
         """Two generations: what was not written or read lately goes with the old one."""
         if len(self._young) > CACHED_MAX:
@@ -118,20 +127,21 @@ class Family(Generic[T]):
         """Rows whose keys start with `prefix`, what is pending included, in order of keys."""
         found: dict[bytes, T | None] = {}
         for key, stored in self._rows.scan(self._name, prefix, keys.after(prefix) if prefix else None):
-            found[key] = stored if self._is_plain else self._decode(stored)  # type: ignore[assignment]  # as above
+            found[key] = self._row(stored)
         found.update((key, row) for key, row in self.pending.items() if key.startswith(prefix))
         for key in sorted(found):
             row = found[key]
             if row is not None:
                 yield key, row
 
-    def walk(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, T]]:
+    def walk(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, T]]:
         """Stored rows with start <= key < end in order of keys, each as it is by now, read one at a time and not cached.
+        `end` None: all that follow.
 
         For a family that may be large: what is pending and not stored yet is not shown.
         """
         for key, stored in self._rows.scan(self._name, start, end):
-            row = self.pending[key] if key in self.pending else self._decode(stored)
+            row = self.pending[key] if key in self.pending else self._row(stored)
             if row is not None:
                 yield key, row
 
@@ -193,6 +203,10 @@ class Book:
         self.operations = Family(rows, "operations", HomeOperation)
         self.tasks = Family(rows, "tasks", Task)
         self.asked = Family(rows, "asked", str)
+        self.calendars = Family(rows, "calendars", Calendar)
+        self.known_calendars = KnownCalendars(self.calendars)
+        self.calendar_jobs = Family(rows, "calendar_jobs", bytes)
+        self.reschedulings = Family(rows, "reschedulings", Rescheduling)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
             "cursor": self.cursors,
             "jobs": self.jobs,
@@ -218,6 +232,9 @@ class Book:
             "operations": self.operations,
             "tasks": self.tasks,
             "asked": self.asked,
+            "calendars": self.calendars,
+            "calendar_jobs": self.calendar_jobs,
+            "reschedulings": self.reschedulings,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
         self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)
@@ -301,6 +318,7 @@ class Book:
     def discard(self) -> None:
         """Everything pending is forgotten: its frame is void."""
         self._known_limits.discard()
+        self.known_calendars.discard()
         for family in self._families.values():
             family.discard()
         self._ranges = []

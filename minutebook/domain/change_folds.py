@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from minutebook.domain import calendar_jobs, keys
 from minutebook.domain import events as facts
-from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.placing import is_to_come, open_job, reindexed
+from minutebook.domain.placing import is_to_come, job_version, open_job, reindexed
 from minutebook.domain.record_folds import answer
 from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED, Answer, Job
 from minutebook.domain.versions import version_of
@@ -44,6 +44,8 @@ def edited(book: Book, event: facts.JobEdited, token: int, now: int) -> None:
     job, version = open_job(book, row), version_of(definition)
     was_to_come = job.is_once and is_to_come(book, row, job)
     is_once = not version.is_recurring
+    calendar_jobs.leave(book, row, job_version(book, row, job.version))
+    calendar_jobs.enter(book, row, version)
     older = _older(book, row, job, job.open - was_to_come)
     book.specs.put(keys.spec_row(row, event.version), version)
     changed = replace(
@@ -55,11 +57,11 @@ def edited(book: Book, event: facts.JobEdited, token: int, now: int) -> None:
         jitter_ms=version.timing.jitter_ms,
         older=older,
         edited=definition.fingerprint,
-        open=job.open - was_to_come,
+        open=job.open - was_to_come + (is_once and definition.next_at != NONE_AT),
     )
     # The one instant of a job may be on record: its time stays, but nothing comes any more.
     if not is_once or definition.next_at != NONE_AT:
-        changed = reindexed(book, row, changed, definition.next_at, now, int(is_once))
+        changed = reindexed(book, row, changed, definition.next_at, now)
     book.jobs.put(row, changed)
     answer(book, row, definition.command_id, Answer(True, ""), now)
 

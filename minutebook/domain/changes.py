@@ -16,7 +16,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.commands import REASON_CHARS_MAX, EditJob, JobCommand, PauseJob, ResumeJob, SubmitJob
 from minutebook.domain.due import due_of, queued_event
 from minutebook.domain.events import Event
-from minutebook.domain.placing import is_to_come
+from minutebook.domain.placing import is_to_come, job_due_at
 from minutebook.domain.refusal import Refusal
 from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED, UNCHANGED, Job, Spec
 from minutebook.domain.submit import check_body, described, fingerprint, first_instant
@@ -83,8 +83,8 @@ def resume(book: Book, row: bytes, job: Job, command: ResumeJob, stamp: int) -> 
     spec = book.specs.get(keys.spec_row(row, job.version))
     if spec is None or not spec.is_recurring or command.is_caught_up or not 0 <= next_at <= stamp:
         return [resumed]
-    following = plans.next_at(command.tenant, command.job_id, spec, stamp)
-    skipped = _paused_through(row, spec, next_at, stamp, following)
+    following = plans.next_at(book, command.tenant, command.job_id, spec, stamp)
+    skipped = _paused_through(book, row, spec, next_at, stamp, following)
     return [replace(resumed, next_at=following)] if skipped is None else [resumed, skipped]
 
 
@@ -111,7 +111,7 @@ def edit(book: Book, row: bytes, job: Job, command: EditJob, stamp: int) -> list
         is_over = job.is_once and not is_to_come(book, row, job)
         next_at = NONE_AT if is_over else owed.next_at
     else:
-        next_at = _moved(job, wanted, definition, owed, stamp)
+        next_at = _moved(book, job, wanted, definition, owed, stamp)
     if next_at == NONE_AT and job.open + owed.runs == 0:
         raise Refusal("job_closed", "id", "its schedule has ended")
     version, reason = job.last_version + 1, command.reason[:REASON_CHARS_MAX]
@@ -129,15 +129,16 @@ def _unchanged(command: JobCommand, reason: str) -> Event:
 
 
 def _paused_through(
-    row: bytes, spec: Spec, first_at: int, stamp: int, next_at: int
+    book: Book, row: bytes, spec: Spec, first_at: int, stamp: int, next_at: int
 ) -> facts.ExecutionsSkipped | None:
     """The instants from `first_at` up to `stamp`, which a pause left out; None if there are none."""
     tenant, job_id = keys.names(row)
-    plan = plans.plan_of(tenant, job_id, spec)
-    count, last_at = plan.count(first_at - 1, stamp), plan.previous(stamp + 1)
-    if not count or last_at is None:
+    plan = plans.plan_of(book, tenant, job_id, spec)
+    first, last = plan.next(first_at - 1), plan.previous(stamp + 1)
+    if first is None or last is None or last < first:
         return None
-    return facts.ExecutionsSkipped(tenant, job_id, PAUSED, first_at, last_at, count, next_at)
+    count = plan.count(first - 1, stamp)
+    return facts.ExecutionsSkipped(tenant, job_id, PAUSED, first, last, count, next_at)
 
 
 # -- edits
@@ -153,12 +154,15 @@ class _Owed(NamedTuple):
 
 def _owed(book: Book, row: bytes, job: Job, spec: Spec, stamp: int) -> _Owed:
     """What is due at `stamp` and not on record: by the misfire policy of its version, or left out by a pause."""
-    if not spec.is_recurring or not 0 <= job.next_at <= stamp:
+    is_up = job.next_at != NONE_AT and job.next_at <= stamp
+    if not spec.is_recurring or not is_up:
         return _Owed([], job.next_at, 0)
     if job.status == PAUSED:
-        following = plans.next_at(*keys.names(row), spec, stamp)
-        skipped = _paused_through(row, spec, job.next_at, stamp, UNCHANGED)
+        following = plans.next_at(book, *keys.names(row), spec, stamp)
+        skipped = _paused_through(book, row, spec, job.next_at, stamp, UNCHANGED)
         return _Owed([] if skipped is None else [skipped], following, 0)
+    if job_due_at(row, job, job.next_at) > stamp:
+        return _Owed([], job.next_at, 0)
     rows, events = due_of(book, keys.index_row(job.indexed_at, keys.JOB, row), stamp)
     if rows:
         events.append(queued_event(rows))
@@ -174,6 +178,8 @@ def _next_at(event: Event) -> int | None:
     """The next instant of the job after an event that handles instants; None for any other."""
     match event:
         case facts.ExecutionsQueued():
+            return event.next_at[-1]
+        case facts.JobsRescheduled():
             return event.next_at[-1]
         case facts.ExecutionsSkipped() | facts.ExecutionsPlaced() if event.next_at != UNCHANGED:
             return event.next_at
@@ -214,19 +220,21 @@ def _schedule(spec: Spec) -> tuple[object, ...]:
 
 def _check_may_move(book: Book, row: bytes, job: Job, stamp: int) -> None:
     """Raises Refusal for a job that fires once and whose instant has come."""
-    is_due = job.status == ACTIVE and job.next_at <= stamp
+    is_due = job.status == ACTIVE and job_due_at(row, job, job.next_at) <= stamp
     if job.is_once and (is_due or not is_to_come(book, row, job)):
         raise Refusal(
             "already_due", "run_at", "its execution is due already: cancel that, or submit a new job"
         )
 
 
-def _moved(job: Job, wanted: SubmitJob, definition: facts.JobSubmitted, owed: _Owed, stamp: int) -> int:
+def _moved(
+    book: Book, job: Job, wanted: SubmitJob, definition: facts.JobSubmitted, owed: _Owed, stamp: int
+) -> int:
     """The first instant of a new schedule; later than every one on record, as they give executions their ids."""
     max_runs = None if wanted.timing is None else wanted.timing.max_runs
     runs = job.runs + owed.runs
     if max_runs is not None and max_runs <= runs:
         raise Refusal("invalid", "max_runs", f"{runs} have run already; give more, or leave it out")
     recorded_at = max(job.last_at, stamp if owed.events else NONE_AT)
-    first_at = first_instant(wanted, definition, stamp, max(stamp, recorded_at))
+    first_at = first_instant(book, wanted, definition, stamp, max(stamp, recorded_at))
     return first_at if version_of(definition).is_recurring else max(first_at, recorded_at + 1)

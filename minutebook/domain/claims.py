@@ -109,13 +109,13 @@ def decide_claims(
     payload_bytes = 0
     for claim in claims:
         key = keys.execution_row(claim.tenant, claim.execution)
-        decision, spec = _decide(book, key, session, claim)
+        decision, wanted = _decide(book, key, session, claim)
         if decision.outcome == GRANTED and key in rows:
             decision = decision._replace(outcome=REPEATED, row=rows[key])
-        elif spec is not None and payload_bytes >= room_bytes:
+        elif wanted is not None and payload_bytes >= room_bytes:
             decision = decision._replace(outcome="later")
-        elif spec is not None:
-            found = permitted(spec.lane(claim.tenant))
+        elif wanted is not None:
+            found = permitted(wanted.lane)
             if found is None:
                 decisions.append(decision._replace(outcome="no_permit"))
                 continue
@@ -124,7 +124,7 @@ def decide_claims(
             decision = decision._replace(row=len(grants))
             rows[key] = len(grants)
             grants.append((claim.tenant, claim.execution, claim.attempt, session))
-            payload_bytes += len(spec.payload)
+            payload_bytes += wanted.payload_bytes
         decisions.append(decision)
     return Decided(grants, decisions, payload_bytes, permits)
 
@@ -134,7 +134,14 @@ def refuse(claims: Sequence[Claim], code: str) -> Decided:
     return Decided([], [Decision(claim, "", code) for claim in claims], 0)
 
 
-def _decide(book: Book, key: bytes, session: str, claim: Claim) -> tuple[Decision, Spec | None]:
+class _Wanted(NamedTuple):
+    """What would run."""
+
+    lane: Lane
+    payload_bytes: int
+
+
+def _decide(book: Book, key: bytes, session: str, claim: Claim) -> tuple[Decision, _Wanted | None]:
     """One claim, and what would run if it is granted: the compare of the compare-and-set."""
     execution = book.execution(key)
     if execution is None:
@@ -143,7 +150,8 @@ def _decide(book: Book, key: bytes, session: str, claim: Claim) -> tuple[Decisio
     if execution.status == "running" and (execution.session, execution.attempt) == (session, claim.attempt):
         return Decision(claim, spec.queue, REPEATED, token=execution.token), None
     refusal = _refusal(book, execution, spec, claim)
-    return Decision(claim, spec.queue, refusal or GRANTED), None if refusal else spec
+    wanted = _Wanted(execution.lane(spec, claim.tenant), len(spec.payload))
+    return Decision(claim, spec.queue, refusal or GRANTED), None if refusal else wanted
 
 
 def _refusal(book: Book, execution: Execution, spec: Spec, claim: Claim) -> str:

@@ -11,6 +11,7 @@ from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.calendars import decide_calendar
 from minutebook.domain.changes import OPEN, check_version, edit, pause, resume
 from minutebook.domain.commands import (
     REASON_CHARS_MAX,
@@ -64,7 +65,7 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
         if isinstance(command, OperationCommand):
             return decide_operation(book, command, stamp)
         if isinstance(command, CalendarCommand):
-            raise Refusal("invalid", "name", "no calendars are taken")
+            return decide_calendar(book, command, stamp)
         if isinstance(command, NamedCommand):
             return _decide_named(book, command, stamp)
         return _decide_job(book, row, command, stamp)

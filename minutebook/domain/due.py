@@ -1,37 +1,31 @@
-"""What has come due: rows of the time index to executions, missed instants included.
-
-A schedule that fell behind runs every missed instant of the last day, the latest 100 of them; older ones and those
-beyond 100 are skipped on record, as ranges with their count. A job that fires once runs however late it is.
-"""
+"""What has come due: rows of the time index to executions, and to what is on record of those that do not run."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain import keys, plans
+from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.coming import coming
 from minutebook.domain.events import Event
 from minutebook.domain.giving_up import Held, expiry
+from minutebook.domain.jitter import due_at
+from minutebook.domain.job_events import MISFIRE
+from minutebook.domain.missed import GRACE_MS, is_dropped_once
 from minutebook.domain.names import Names
 from minutebook.domain.placing import job_version, spec_of
 from minutebook.domain.policy import Policy
+from minutebook.domain.rescheduling import off_calendar
 from minutebook.domain.retries import expired, expired_instant
 from minutebook.domain.state import NONE_AT, UNCHANGED, Execution, Job, Spec
 
-MISFIRE_WINDOW_MS: Final = keys.DAY_MS
-MISFIRE_MAX: Final = 100
-MISSED_STEP_MAX: Final = 10_000
-"""Missed instants looked at in one decision; the rest comes in the next cycle."""
-
-AHEAD_FOR_MS: Final = 600_000
-"""So long after its time what was read ahead of an index row may be used; well within the misfire window."""
-
 
 class Due(NamedTuple):
-    """One execution that has come due. `next_at` UNCHANGED: it does not come from the job's schedule. `expires`: it has
-    a deadline, so it must not wait off the record.
+    """One execution that has come due. `next_at` UNCHANGED: it does not come from the job's schedule.
+    `is_recorded_at_once`: it has a deadline, or calendars, or other instants of its job depend on it, so it must not wait
+    off the record.
     """
 
     tenant: str
@@ -45,12 +39,12 @@ class Due(NamedTuple):
     attempt: int
     priority: int
     payload_bytes: int
-    expires: bool
+    is_recorded_at_once: bool
     limit: str
 
 
 def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
-    """What one index row at or before `now` stands for: executions, and before them what is skipped or given up.
+    """What one index row at or before `now` stands for: executions, and before them what else follows on record.
 
     Nothing for a row that a decision of this very cycle has taken back.
     """
@@ -63,39 +57,48 @@ def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
     if job is None or job.indexed_at != at:
         return [], []
     spec = job_version(book, row, job.version)
-    tenant, job_id = keys.names(row)
-    following = NONE_AT
-    if spec.is_recurring:
-        following = plans.next_at(tenant, job_id, spec, job.next_at)
-    is_alone = following == NONE_AT or following > now
-    if is_alone and (not spec.is_recurring or now - job.next_at <= MISFIRE_WINDOW_MS):
-        reason = expired_instant(spec.policy, job.next_at, now)
-        if reason:
-            return [], [_skip(tenant, job_id, reason, [job.next_at], following)]
-        return [_due(tenant, job_id, job, spec, job.next_at, following)], []
-    return _missed(tenant, job_id, job, spec, now)
+    if not spec.is_recurring:
+        return _once_due(row, job, spec, now)
+    moved = off_calendar(book, *keys.names(row), job, spec)
+    if moved is not None:
+        return [], [moved]
+    runs, events = coming(book, row, job, spec, now)
+    return [_due(row, job, spec, at, next_at) for at, next_at in runs], events
 
 
 def is_still_so(due: Due, now: int) -> bool:
     """Whether what was read of an index row before its time holds at `now`, too: nothing is missed or skipped meanwhile."""
-    return now - due.due_at < AHEAD_FOR_MS and not 0 <= due.next_at <= now and not due.expires
+    return now - due.due_at <= GRACE_MS and not 0 <= due.next_at <= now and not due.is_recorded_at_once
 
 
-def _due(tenant: str, job_id: str, job: Job, spec: Spec, at: int, next_at: int) -> Due:
-    execution = ids.execution_id(job_id, at)
+def _once_due(row: bytes, job: Job, spec: Spec, now: int) -> tuple[list[Due], list[Event]]:
+    """The one instant of a job."""
+    due = _due(row, job, spec, job.next_at, NONE_AT)
+    reason = expired_instant(spec.policy, due.due_at, now)
+    if not reason and is_dropped_once(spec.timing, now - job.jitter_ms - job.next_at):
+        reason = MISFIRE
+    if not reason:
+        return [due], []
+    at = job.next_at
+    return [], [facts.ExecutionsSkipped(due.tenant, keys.names(row)[1], reason, at, at, 1, NONE_AT)]
+
+
+def _due(row: bytes, job: Job, spec: Spec, at: int, next_at: int) -> Due:
+    """The execution of the instant `at` of the job in `row`."""
+    tenant, job_id = keys.names(row)
     return Due(
         tenant,
         spec.queue,
         spec.task,
-        execution,
+        ids.execution_id(job_id, at),
         job.version,
         at,
-        at,
+        due_at(tenant, job_id, at, job.jitter_ms),
         next_at,
         1,
         spec.priority,
         len(spec.payload),
-        job.has_deadlines,
+        job.has_deadlines or spec.timing.overlap != "allow" or bool(spec.timing.calendars),
         spec.limit,
     )
 
@@ -119,7 +122,7 @@ def _execution_due(book: Book, row: bytes, at: int, now: int) -> tuple[list[Due]
         execution.ready_at,
         UNCHANGED,
         execution.attempt,
-        spec.priority,
+        execution.priority_of(spec),
         len(spec.payload),
         spec.policy.has_deadlines,
         spec.limit,
@@ -139,44 +142,6 @@ def _expiry(row: bytes, execution: Execution, policy: Policy, now: int) -> list[
     """The end of a waiting execution that must not start any more; empty if it may."""
     reason = expired(policy, execution, now)
     return [expiry(Held(row, -1, execution), reason, now)] if reason else []
-
-
-def _missed(tenant: str, job_id: str, job: Job, spec: Spec, now: int) -> tuple[list[Due], list[Event]]:
-    missed = [job.next_at]
-    while len(missed) < MISSED_STEP_MAX:
-        following = plans.next_at(tenant, job_id, spec, missed[-1])
-        if following == NONE_AT or following > now:
-            break
-        missed.append(following)
-    else:
-        # There are more: the latest of these may yet be among the ones that run.
-        following = plans.next_at(tenant, job_id, spec, missed[-1])
-        if following != NONE_AT and following <= now:
-            return [], [_skip(tenant, job_id, "misfire", missed[:-MISFIRE_MAX], missed[-MISFIRE_MAX])]
-    kept = [at for at in missed[-MISFIRE_MAX:] if now - at <= MISFIRE_WINDOW_MS]
-    dropped = missed[: len(missed) - len(kept)]
-    late = _expired_first(spec.policy, kept, now)
-    live = kept[len(late) :]
-    nexts = [*kept[1:], following]
-    skipped: list[Event] = []
-    if dropped:
-        skipped.append(_skip(tenant, job_id, "misfire", dropped, kept[0] if kept else following))
-    if late:
-        reason = expired_instant(spec.policy, late[-1], now)
-        skipped.append(_skip(tenant, job_id, reason, late, live[0] if live else following))
-    rows = zip(live, nexts[len(late) :], strict=bool(kept))
-    return [_due(tenant, job_id, job, spec, at, after) for at, after in rows], skipped
-
-
-def _expired_first(policy: Policy, instants: list[int], now: int) -> list[int]:
-    """The instants, earliest first, whose deadline is over."""
-    return [at for at in instants if expired_instant(policy, at, now)]
-
-
-def _skip(
-    tenant: str, job_id: str, reason: str, instants: list[int], next_at: int
-) -> facts.ExecutionsSkipped:
-    return facts.ExecutionsSkipped(tenant, job_id, reason, instants[0], instants[-1], len(instants), next_at)
 
 
 def queued_event(rows: list[Due]) -> facts.ExecutionsQueued:

@@ -91,6 +91,8 @@ def _wait_over(book: Book, key: bytes, name: str, status: str) -> Execution:
     """A retry, a run-now or a withdrawal's wait that is over."""
     execution = open_execution(book, key)
     require(execution.status, name, status, key)
+    if execution.is_held:
+        raise BrokenFrameError(f"{key!r} is held, it cannot come due")
     book.index.delete(keys.index_row(execution.indexed_at, keys.EXECUTION, key))
     book.executions.delete(key)
     return replace(execution, status="queued", indexed_at=NONE_AT)
@@ -132,7 +134,8 @@ def granted(book: Book, event: facts.ExecutionsGranted, token: int, now: int) ->
         if execution is None or execution.status != "queued":
             raise BrokenFrameError(f"{key!r} is not queued, it cannot be granted")
         spec = spec_of(book, key, execution.version)
-        prefix = keys.lane_prefix(spec.queue, spec.task, spec.priority, event.tenants[tenant], spec.limit)
+        priority = execution.priority_of(spec)
+        prefix = keys.lane_prefix(spec.queue, spec.task, priority, event.tenants[tenant], spec.limit)
         queued[keys.queued_row(prefix, execution.ready_at, execution_id)] = None
         counts[prefix] += 1
         running[key] = _run(execution, number, event.sessions[session_number], now)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from minutebook.domain import (
     alerts,
+    calendar_folds,
     change_folds,
     due_folds,
     end_folds,
@@ -42,6 +43,7 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.AttemptsLost: end_folds.lost,
     facts.ExecutionDead: end_folds.dead,
     facts.ExecutionsSkipped: job_folds.skipped,
+    facts.ExecutionsPlaced: job_folds.placed,
     facts.ExecutionRequested: job_folds.requested,
     facts.JobCancelled: job_folds.cancelled,
     facts.JobPaused: change_folds.paused,
@@ -86,4 +88,8 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.OperationEnded: operation_folds.ended,
     facts.TaskDeclared: record_folds.task_declared,
     facts.WorkerAsked: record_folds.worker_asked,
+    facts.CalendarDeclared: calendar_folds.declared,
+    facts.CalendarCopied: calendar_folds.copied,
+    facts.ReschedulingStarted: calendar_folds.started,
+    facts.JobsRescheduled: calendar_folds.rescheduled,
 }

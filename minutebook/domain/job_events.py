@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from minutebook.domain.policy import Policy
 from minutebook.domain.timing import Timing
+
+MISFIRE: Final = "misfire"
+OVERLAP: Final = "overlap"
+BACKFILL: Final = "backfill"
+"""Causes of placing executions; the first two are reasons of skipping them, too."""
 
 
 class JobSubmitted(msgspec.Struct, frozen=True, gc=False):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from minutebook import ids
+from minutebook.domain import calendar_jobs, jitter, keys
 from minutebook.domain import events as facts
-from minutebook.domain import keys
 from minutebook.domain.book import Book
+from minutebook.domain.job_events import BACKFILL, OVERLAP
 from minutebook.domain.placing import (
     drop_waiting,
     end,
@@ -31,7 +33,8 @@ replace = msgspec.structs.replace
 def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> None:
     """A job and its first version, with its row of the time index."""
     row = keys.job_row(event.tenant, event.job_id)
-    at = max(event.next_at, now)
+    jitter_ms = 0 if event.timing is None else event.timing.jitter_ms
+    at = max(jitter.due_at(event.tenant, event.job_id, event.next_at, jitter_ms), now)
     is_once = not event.cron and event.every_ms == NONE_AT
     open_count = 1 if is_once else 0
     job = Job(
@@ -46,10 +49,12 @@ def submitted(book: Book, event: facts.JobSubmitted, token: int, now: int) -> No
         event.accepted_at,
         is_once,
         event.policy is not None and event.policy.has_deadlines,
-        jitter_ms=0 if event.timing is None else event.timing.jitter_ms,
+        jitter_ms=jitter_ms,
     )
-    book.specs.put(keys.spec_row(row, 1), version_of(event))
+    spec = version_of(event)
+    book.specs.put(keys.spec_row(row, 1), spec)
     book.jobs.put(row, job)
+    calendar_jobs.enter(book, row, spec)
     book.index.put(keys.index_row(at, keys.JOB, row), b"")
 
 
@@ -74,7 +79,13 @@ def cancelled(book: Book, event: facts.JobCancelled, token: int, now: int) -> No
             key, replace(take_running(book, key, ended, "cancelled", "running"), is_stopping=True)
         )
     changed = replace(
-        job, status="cancelled", next_at=NONE_AT, indexed_at=NONE_AT, open=left, last_outcome="cancelled"
+        job,
+        status="cancelled",
+        next_at=NONE_AT,
+        indexed_at=NONE_AT,
+        open=left,
+        last_outcome="cancelled",
+        held=[],
     )
     answer(book, row, event.command_id, Answer(True, ""), now)
     put_job(book, row, changed, changed.open, changed.last_outcome, now)
@@ -98,6 +109,42 @@ def requested(book: Book, event: facts.ExecutionRequested, token: int, now: int)
     answer(book, row, event.command_id, Answer(True, ""), now)
 
 
+def placed(book: Book, event: facts.ExecutionsPlaced, token: int, now: int) -> None:
+    """Instants that become executions at a time that is not theirs; those without one are held."""
+    row = keys.job_row(event.tenant, event.job_id)
+    job = open_job(book, row)
+    held: list[str] = []
+    for scheduled_at, due_at, place_at in zip(event.scheduled_at, event.due_at, event.place_at, strict=True):
+        name = ids.execution_id(event.job_id, scheduled_at)
+        key = keys.execution_row(event.tenant, name)
+        known = book.execution(key)
+        require("" if known is None else known.status, "placed", "scheduled", key)
+        at = NONE_AT if place_at == NONE_AT else max(place_at, now)
+        if at == NONE_AT:
+            held.append(name)
+        else:
+            book.index.put(keys.index_row(at, keys.EXECUTION, key), b"")
+        execution = Execution(
+            event.version,
+            1,
+            "scheduled",
+            scheduled_at,
+            due_at,
+            max(at, due_at),
+            at,
+            is_catch_up=event.cause != OVERLAP,
+        )
+        book.executions.put(key, execution)
+        if job.has_deadlines:
+            place_deadlines(book, key, execution, now)
+    count = len(event.scheduled_at)
+    runs = 0 if event.cause == BACKFILL else count
+    moved = job
+    if event.next_at != UNCHANGED:
+        moved = reindexed(book, row, job, event.next_at, now, last_at=event.scheduled_at[-1])
+    book.jobs.put(row, replace(moved, open=job.open + count, runs=job.runs + runs, held=[*job.held, *held]))
+
+
 def skipped(book: Book, event: facts.ExecutionsSkipped, token: int, now: int) -> None:
     """Instants that do not become executions."""
     row = keys.job_row(event.tenant, event.job_id)
@@ -112,7 +159,8 @@ def execution_cancelled(book: Book, event: facts.ExecutionCancelled, token: int,
     """One execution waits no more, or its attempt is asked to stop."""
     key = keys.execution_row(event.tenant, event.execution)
     row = keys.job_row(event.tenant, event.job_id)
-    answer(book, row, event.command_id, Answer(True, ""), now)
+    if event.command_id:
+        answer(book, row, event.command_id, Answer(True, ""), now)
     if event.token >= 0:
         execution = take_running(book, key, event.token, "cancelled", "running")
         book.running.put(key, replace(execution, is_stopping=True))

@@ -14,6 +14,10 @@ EXECUTION: Final = 2
 DEADLINE: Final = 3
 START_DEADLINE: Final = 4
 
+CATCH_UP_PRIORITY: Final = -1
+"""That of what is made up for: behind every priority that a job can have."""
+
+_DIGIT_9: Final = ord("9")
 _PLACE = struct.Struct(">IHB")
 _U64 = struct.Struct(">Q")
 _U32 = struct.Struct(">I")
@@ -68,6 +72,16 @@ def limit_row(tenant: str, name: str) -> bytes:
     return f"{tenant}\0{name}".encode()
 
 
+def calendar_row(tenant: str, name: str) -> bytes:
+    """Row of a calendar; those of one tenant follow one another."""
+    return f"{tenant}\0{name}".encode()
+
+
+def calendar_job_row(tenant: str, name: str, job_id: str) -> bytes:
+    """Row that says that a job depends on a calendar; those of one calendar follow one another by job."""
+    return f"{tenant}\0{name}\0{job_id}".encode()
+
+
 def operation_row(tenant: str, operation: str) -> bytes:
     """Row of a bulk operation."""
     return f"{tenant}\0{operation}".encode()
@@ -97,8 +111,8 @@ def index_parts(key: bytes) -> tuple[int, int, bytes]:
 
 @lru_cache(maxsize=4096)
 def lane_prefix(queue: str, task: str, priority: int, tenant: str, limit: str) -> bytes:
-    """Start of the keys of the rows that are queued alike."""
-    return f"{queue}\0{task}\0{9 - priority}{tenant}\0{limit}\0".encode()
+    """Start of the keys of the rows that are queued alike; one character stands for the priority, the highest first."""
+    return f"{queue}\0{task}\0{chr(_DIGIT_9 - priority)}{tenant}\0{limit}\0".encode()
 
 
 class Lane(NamedTuple):
@@ -126,7 +140,7 @@ def queued_parts(key: bytes) -> tuple[Lane, str]:
     """(lane, execution id) of a row of the queued set."""
     queue, task, rest = key.split(b"\0", 2)
     tenant, limit, tail = rest[1:].split(b"\0", 2)
-    lane = Lane(queue.decode(), task.decode(), 9 - (rest[0] - 48), tenant.decode(), limit.decode())
+    lane = Lane(queue.decode(), task.decode(), _DIGIT_9 - rest[0], tenant.decode(), limit.decode())
     return lane, tail[8:].decode()
 
 

@@ -22,6 +22,7 @@ from minutebook.domain.permit_mail import permit_mail
 from minutebook.domain.queues import queue_fact
 from minutebook.domain.records import (
     Alert,
+    CalendarFact,
     DeadLetter,
     ForwardedCommand,
     Granted,
@@ -209,6 +210,8 @@ def _single(
             yield from _to_all_others(queue_fact(event), partition, partitions, frame, row)
         case facts.LimitDeclared():
             yield from _to_all_others(limit_fact(event), partition, partitions, frame, row)
+        case facts.CalendarDeclared():
+            yield from _to_all_others(calendar_fact(event), partition, partitions, frame, row)
         case facts.OperationStarted() | facts.OperationCancelled():
             yield from _to_all_others(event.fact, partition, partitions, frame, row)
         case facts.OperationAdvanced(is_reported=True) if event.home != partition:
@@ -248,8 +251,19 @@ def limit_fact(event: facts.LimitDeclared) -> LimitFact:
     )
 
 
+def calendar_fact(event: facts.CalendarDeclared) -> CalendarFact:
+    """What the home of a calendar tells of it."""
+    return CalendarFact(
+        event.tenant, event.name, event.version, event.first_days, event.last_days, event.is_deleted
+    )
+
+
 def _to_all_others(
-    fact: QueueFact | LimitFact | OperationFact, partition: int, partitions: int, frame: int, row: int
+    fact: QueueFact | LimitFact | OperationFact | CalendarFact,
+    partition: int,
+    partitions: int,
+    frame: int,
+    row: int,
 ) -> Iterable[Output]:
     for other in range(partitions):
         if other != partition:

@@ -9,8 +9,9 @@ from collections import Counter
 
 import msgspec
 
-from minutebook.domain import keys
+from minutebook.domain import calendar_jobs, keys
 from minutebook.domain.book import Book
+from minutebook.domain.jitter import due_at
 from minutebook.domain.permit_folds import spend
 from minutebook.domain.record_folds import remember
 from minutebook.domain.state import NONE_AT, PAUSED, Execution, Job, Spec
@@ -55,9 +56,13 @@ def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now
     next_at = NONE_AT if job.is_once else job.next_at
     status = closed_status(job.status, next_at, open_count, outcome)
     if status is None:
-        book.jobs.pending[row] = _changed(job, job.next_at, job.indexed_at, open_count, outcome, job.last_at)
+        book.jobs.pending[row] = _changed(
+            job, job.next_at, job.indexed_at, open_count, outcome, job.runs, job.last_at
+        )
         return
     book.jobs.pending[row] = None
+    if not job.is_once and (spec := book.specs.get(keys.spec_row(row, job.version))) is not None:
+        calendar_jobs.leave(book, row, spec)
     book.specs.pending[keys.spec_row(row, job.version)] = None
     book.closed.pending[keys.remembered_row(remember(book, now), row)] = Job(
         job.version,
@@ -82,7 +87,7 @@ def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now
 
 
 def _changed(
-    job: Job, next_at: int, indexed_at: int, open_count: int, last_outcome: str, last_at: int
+    job: Job, next_at: int, indexed_at: int, open_count: int, last_outcome: str, runs: int, last_at: int
 ) -> Job:
     """`job` with what comes due and ends changes; by position, for this is where folds spend their time."""
     return Job(
@@ -98,7 +103,7 @@ def _changed(
         job.is_once,
         job.has_deadlines,
         job.last_version,
-        job.runs,
+        runs,
         job.held,
         job.jitter_ms,
         job.older,
@@ -107,29 +112,37 @@ def _changed(
     )
 
 
+def job_due_at(row: bytes, job: Job, at: int) -> int:
+    """When the instant `at` of the job in `row` is due."""
+    return due_at(*keys.names(row), at, job.jitter_ms) if job.jitter_ms else at
+
+
 def reindexed(
     book: Book,
     row: bytes,
     job: Job,
     next_at: int,
     now: int,
-    more_open: int = 0,
+    runs: int = 0,
     last_at: int = NONE_AT,
 ) -> Job:
-    """`job` with its index row moved to `next_at`; an instant already past is placed at `now`, one of a paused job
-    nowhere. `last_at`: the instant that is on record with this."""
+    """`job` with its index row moved to when `next_at` is due, and `runs` of its instants as open executions more; what is
+    already past is placed at `now`, an instant of a paused job nowhere. `last_at`: the instant that is on record with
+    this.
+    """
     if job.indexed_at != NONE_AT:
         book.index.pending[keys.index_row(job.indexed_at, keys.JOB, row)] = None
     at = NONE_AT
     if next_at != NONE_AT and job.status != PAUSED:
-        at = max(next_at, now)
+        at = max(job_due_at(row, job, next_at), now)
         book.index.pending[keys.index_row(at, keys.JOB, row)] = b""
     return _changed(
         job,
         next_at,
         at,
-        job.open + more_open,
+        job.open + runs,
         job.last_outcome,
+        job.runs + runs,
         last_at if last_at > job.last_at else job.last_at,
     )
 
@@ -143,9 +156,9 @@ def is_to_come(book: Book, row: bytes, job: Job) -> bool:
     )
 
 
-def lane_of(book: Book, key: bytes, version: int) -> keys.Lane:
-    """The lane of the queued set that an execution with that version belongs to."""
-    return spec_of(book, key, version).lane(keys.names(key)[0])
+def lane_of(book: Book, key: bytes, execution: Execution) -> keys.Lane:
+    """The lane of the queued set that the execution with that key belongs to."""
+    return execution.lane(spec_of(book, key, execution.version), keys.names(key)[0])
 
 
 def count_all(book: Book, changes: Counter[bytes], sign: int) -> None:
@@ -165,17 +178,17 @@ def count(book: Book, key: bytes, change: int) -> None:
 
 def unplace(book: Book, key: bytes, execution: Execution) -> None:
     """Take an execution out of the index or the queued set, where it waits."""
-    if execution.status == "scheduled":
+    if execution.status == "scheduled" and not execution.is_held:
         book.index.delete(keys.index_row(execution.indexed_at, keys.EXECUTION, key))
     elif execution.status == "queued":
-        lane = lane_of(book, key, execution.version)
+        lane = lane_of(book, key, execution)
         book.queued.delete(keys.queued_row(lane.prefix(), execution.ready_at, keys.names(key)[1]))
         count(book, lane.prefix(), -1)
 
 
 def requeue(book: Book, key: bytes, execution: Execution) -> None:
     """Back to the queued set, at its time there."""
-    lane = lane_of(book, key, execution.version)
+    lane = lane_of(book, key, execution)
     book.queued.put(keys.queued_row(lane.prefix(), execution.ready_at, keys.names(key)[1]), b"")
     count(book, lane.prefix(), 1)
     book.executions.put(
@@ -217,12 +230,29 @@ def take_back(book: Book, key: bytes, token: int, name: str, becomes: str) -> Ex
 
 
 def end(book: Book, key: bytes, execution: Execution, outcome: str, now: int) -> None:
-    """An execution has reached its outcome."""
+    """An execution has reached its outcome. If nothing else is open, the first one that is held goes its way."""
     row = key[: key.rindex(b":")]
     job = open_job(book, row)
     if job.has_deadlines or execution.version != job.version:
         job = leave_version(book, key, execution, job)
+    if job.held:
+        job = _released(book, key, job, now)
     put_job(book, row, job, job.open - 1, outcome, now)
+
+
+def _released(book: Book, key: bytes, job: Job, now: int) -> Job:
+    """`job` as the execution of `key` ends: that one is held no more, nor is the first of those held that nothing is before.
+
+    A part of every end, so that no decision can forget it.
+    """
+    tenant, name = keys.names(key)
+    held = [other for other in job.held if other != name]
+    if held and job.open - 1 == len(held):
+        freed = keys.execution_row(tenant, held.pop(0))
+        execution = open_execution(book, freed)
+        book.executions.put(freed, replace(execution, ready_at=now, indexed_at=now))
+        book.index.put(keys.index_row(now, keys.EXECUTION, freed), b"")
+    return replace(job, held=held)
 
 
 def leave_version(book: Book, key: bytes, execution: Execution, job: Job) -> Job:

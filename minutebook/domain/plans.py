@@ -1,6 +1,7 @@
 """Plans of jobs: what a version says of when, as the pure rules of `minutebook.schedule` take it.
 
-Each distinct plan is made once and each of its instants computed once, for all jobs that share it.
+Each distinct plan is made once and each of its instants computed once, for all jobs that share it; where calendars have
+a say, again after one of them changed.
 """
 
 from __future__ import annotations
@@ -11,26 +12,41 @@ from typing import Final, cast
 import msgspec
 
 from minutebook import ids
+from minutebook.domain.book import Book
 from minutebook.domain.state import NONE_AT, Spec
 from minutebook.domain.timing import DEFAULT, Timing
 from minutebook.schedule import CronRule, DayMatch, Every, Fold, Gap, is_hashed, parse_schedule
+from minutebook.schedule.dates import Dates
 from minutebook.schedule.plan import Plan
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Timing).decode
 
 
-def plan_of(tenant: str, job_id: str, spec: Spec) -> Plan:
-    """The plan of a recurring version of a job. Raises ScheduleError for a rule that is none."""
-    return _plan(*_key(tenant, job_id, spec))
+def plan_of(book: Book, tenant: str, job_id: str, spec: Spec) -> Plan:
+    """The plan of a recurring version of a job, on the dates of its calendars as `book` knows them.
+
+    Raises ScheduleError for a rule that is none.
+    """
+    return dated(tenant, job_id, spec, book.known_calendars.dates(tenant, spec.timing))
 
 
-def next_at(tenant: str, job_id: str, spec: Spec, after: int) -> int:
+def dated(tenant: str, job_id: str, spec: Spec, dates: Dates | None) -> Plan:
+    """The plan of a recurring version of a job, on `dates`; None = any. Raises ScheduleError for a rule that is none."""
+    return _plan(*_key(tenant, job_id, spec)).on(dates)
+
+
+def next_at(book: Book, tenant: str, job_id: str, spec: Spec, after: int) -> int:
     """First instant of a recurring version strictly later than `after` (ms, UTC), NONE_AT if there is none.
 
     Raises ScheduleError for a rule that is none.
     """
-    return _next_at(*_key(tenant, job_id, spec), after)
+    key = _key(tenant, job_id, spec)
+    if not spec.timing.calendars:
+        return _next_at(*key, after)
+    return book.known_calendars.instant(
+        (tenant, *key, after), lambda: _first(plan_of(book, tenant, job_id, spec), after)
+    )
 
 
 Key = tuple[str, str, int, int, bytes, str | None]
@@ -58,5 +74,9 @@ def _plan(cron: str, zone: str, every_ms: int, anchor_at: int, timing: bytes, jo
 def _next_at(
     cron: str, zone: str, every_ms: int, anchor_at: int, timing: bytes, job_key: str | None, after: int
 ) -> int:
-    found = _plan(cron, zone, every_ms, anchor_at, timing, job_key).next(after)
+    return _first(_plan(cron, zone, every_ms, anchor_at, timing, job_key), after)
+
+
+def _first(plan: Plan, after: int) -> int:
+    found = plan.next(after)
     return NONE_AT if found is None else found

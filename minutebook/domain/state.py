@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from minutebook.domain.keys import Lane
+from minutebook.domain.keys import CATCH_UP_PRIORITY, Lane
 from minutebook.domain.policy import DEFAULT, Policy
 from minutebook.domain.timing import DEFAULT as DEFAULT_TIMING
 from minutebook.domain.timing import Timing
@@ -72,7 +72,7 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
     explicit_timing: Timing | None = None
 
     def lane(self, tenant: str) -> Lane:
-        """Where an execution of this version, of a job of `tenant`, waits in the queued set."""
+        """Where an execution of this version, of a job of `tenant`, waits in the queued set if it is not made up for."""
         return Lane(self.queue, self.task, self.priority, tenant, self.limit)
 
     @property
@@ -116,6 +116,19 @@ class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
     permits: list[tuple[str, int]] = []
     is_catch_up: bool = False
 
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits, without a place in the time index, until no other execution of its job is open."""
+        return self.status == "scheduled" and self.indexed_at == NONE_AT
+
+    def priority_of(self, spec: Spec) -> int:
+        """Its priority as an execution of version `spec`."""
+        return CATCH_UP_PRIORITY if self.is_catch_up else spec.priority
+
+    def lane(self, spec: Spec, tenant: str) -> Lane:
+        """Where it waits in the queued set, as an execution of version `spec` of a job of `tenant`."""
+        return Lane(spec.queue, spec.task, self.priority_of(spec), tenant, spec.limit)
+
 
 class DeadExecution(Execution, array_like=True, frozen=True, gc=False):
     """An execution given up, kept for a redrive: when and why."""
@@ -147,6 +160,25 @@ class Limit(msgspec.Struct, array_like=True, frozen=True, gc=False):
     rate_period_ms: int = -1
     paused_until: int = NONE_AT
     is_deleted: bool = False
+
+
+class Calendar(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Dates of a tenant: ranges of days since the epoch, both ends included, sorted and apart from one another.
+
+    A deleted one keeps its row: it is of a version, and what is older than that changes nothing.
+    """
+
+    version: int
+    first_days: list[int] = []
+    last_days: list[int] = []
+    is_deleted: bool = False
+
+
+class Rescheduling(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Next instants that are computed anew, piece by piece. `through`: the last row that was looked at."""
+
+    cause: str
+    through: bytes = b""
 
 
 class Stock(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -211,6 +243,7 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True, gc=False):
     `inputs`: topic -> (topic id, last offset consumed). `mail`: sender -> (frame, row) last taken. `days`: days that
     hold remembered rows. `index_low`: nothing that is to come due lies before it. `voids`: void records above
     `outputs_sent_through`, so that outputs are sent again of valid frames alone. `format`: that of the store's rows.
+    `tzdata`: the version that the last frame was decided by.
     """
 
     position: int = -1
@@ -231,3 +264,4 @@ class Cursor(msgspec.Struct, array_like=True, frozen=True, gc=False):
     rules: int = 1
     voids: list[int] = []
     format: int = 1
+    tzdata: str = ""

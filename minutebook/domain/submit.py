@@ -30,19 +30,6 @@ TIMEOUT_MAX_MS: Final = 7 * keys.DAY_MS
 
 
 _MOMENTS: Final = ("run_at", "delay_ms", "cron", "every_ms")
-RECURRING_ONLY: Final = (
-    ("start_at", "start_at"),
-    ("end_at", "end_at"),
-    ("max_runs", "max_runs"),
-    ("gap", "gap"),
-    ("fold", "fold"),
-    ("day_match", "day_match"),
-    ("calendars/exclude", "exclude"),
-    ("calendars/include", "include"),
-    ("overlap", "overlap"),
-)
-"""(field of the create body, name in `Timing`) of what only more than one instant can have."""
-
 _PRINTED: Final = (
     "cron",
     "delay_ms",
@@ -93,7 +80,7 @@ def submit(book: Book, row: bytes, known: Job | None, command: SubmitJob, stamp:
         return _exists(command, known, print_)
     check_body(book, command)
     event = described(command, print_, stamp)
-    return msgspec.structs.replace(event, next_at=first_instant(command, event, stamp, stamp))
+    return msgspec.structs.replace(event, next_at=first_instant(book, command, event, stamp, stamp))
 
 
 def described(command: SubmitJob, print_: bytes, stamp: int) -> facts.JobSubmitted:
@@ -167,22 +154,22 @@ def check_body(book: Book, command: SubmitJob, queue_of: str = "") -> None:
     if len(moments) > 1:
         remedy = "give at most one of run_at, delay, cron, every"
         raise Refusal("invalid", moments[1].removesuffix("_ms"), remedy)
-    _check_timing(command)
+    _check_timing(book, command)
 
 
-def _check_timing(command: SubmitJob) -> None:
-    every_ms = command.every_ms
-    if every_ms is not None and not timings.INTERVAL_MIN_MS <= every_ms <= timings.INTERVAL_MAX_MS:
-        raise Refusal("invalid", "every", "from 1 second to 366 days")
+def _check_timing(book: Book, command: SubmitJob) -> None:
+    if command.every_ms is not None and (remedy := timings.interval_fault(command.every_ms)):
+        raise Refusal("invalid", "every", remedy)
     timing = command.timing or timings.DEFAULT
     for field, remedy in timings.faults(timing):
         raise Refusal("invalid", field, remedy)
-    if command.cron is None and every_ms is None:
-        for field, name in RECURRING_ONLY:
-            if getattr(timing, name) != getattr(timings.DEFAULT, name):
-                raise Refusal(
-                    "invalid", field, "it needs cron or every: a job that fires once has one instant"
-                )
+    if command.cron is None and command.every_ms is None:
+        for field, remedy in timings.misplaced(timing):
+            raise Refusal("invalid", field, remedy)
+    for field, names in (("calendars/exclude", timing.exclude), ("calendars/include", timing.include)):
+        if any(book.known_calendars.get(command.tenant, name) is None for name in names):
+            remedy = "declare each calendar first: minutebook calendar set"
+            raise Refusal("unknown_calendar", field, remedy)
 
 
 def check_payload(payload: bytes) -> None:
@@ -196,22 +183,28 @@ def check_payload(payload: bytes) -> None:
         raise Refusal("invalid", "payload", "one JSON text in UTF-8; null where there is nothing") from error
 
 
-def first_instant(command: SubmitJob, event: facts.JobSubmitted, stamp: int, after: int) -> int:
+def first_instant(book: Book, command: SubmitJob, event: facts.JobSubmitted, stamp: int, after: int) -> int:
     """The first instant of the job in `event`; that of a schedule is strictly later than `after`. Raises Refusal."""
     try:
         zone(command.zone)
         version = version_of(event)
         if version.is_recurring:
-            first = plans.next_at(command.tenant, command.job_id, version, after)
+            first = plans.next_at(book, command.tenant, command.job_id, version, after)
             if first == NONE_AT:
-                field = "cron" if command.timing is None or command.timing.end_at is None else "end_at"
-                raise Refusal("invalid", field, "it has no instant left")
+                raise Refusal("invalid", _bound(version.timing), "it has no instant left")
             return first
     except ScheduleError as error:
         raise Refusal("invalid", error.field, error.reason) from error
     if command.delay_ms is not None:
         return _within(stamp + command.delay_ms, "delay", command, stamp)
     return _within(stamp if command.run_at is None else command.run_at, "run_at", command, stamp)
+
+
+def _bound(timing: timings.Timing) -> str:
+    """The field to look at where a schedule has no instant."""
+    if timing.calendars:
+        return "calendars"
+    return "cron" if timing.end_at is None else "end_at"
 
 
 def _within(at: int, field: str, command: SubmitJob, stamp: int) -> int:

@@ -3,7 +3,7 @@
 | status      | event               | becomes                                    |
 |-------------|---------------------|--------------------------------------------|
 | (none)      | queued, due_granted | queued, running                            |
-| (none)      | requested           | scheduled                                  |
+| (none)      | requested, placed   | scheduled                                  |
 | scheduled   | queued, due_granted | queued, running                            |
 | scheduled   | cancelled           | cancelled                                  |
 | queued      | granted, cancelled  | running, cancelled                         |
@@ -29,6 +29,7 @@ LEGAL: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("", "queued"): frozenset({"queued"}),
     ("", "due_granted"): frozenset({"running"}),
     ("", "requested"): frozenset({"scheduled"}),
+    ("", "placed"): frozenset({"scheduled"}),
     ("scheduled", "queued"): frozenset({"queued"}),
     ("scheduled", "due_granted"): frozenset({"running"}),
     ("scheduled", "cancelled"): frozenset({"cancelled"}),

@@ -10,6 +10,7 @@ cursor. A row written meanwhile is written once, however often it changed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
@@ -26,6 +27,7 @@ from minutebook.domain.view_rows import (
     FORMAT,
     AlertRow,
     Attempt,
+    CalendarRow,
     CommandRow,
     CursorRow,
     DeadRow,
@@ -66,6 +68,7 @@ _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
         AlertRow,
         OperationRow,
         TaskRow,
+        CalendarRow,
         str,
         int,
     )
@@ -85,6 +88,8 @@ class PartitionView:
         self.hot_jobs: dict[str, dict[str, HotJob]] = {}
         self.hot_executions: dict[str, dict[str, HotExecution]] = {}
         self.dirty: dict[str, dict[bytes, Any]] = {family: {} for family in FAMILIES}
+        self.due_moves: list[tuple[str, int, int]] = []
+        """(tenant, next instant before, next instant now) of jobs since the last `drain`; NONE_AT = none."""
         self.cursor = self.read("cursors", self.prefix, CursorRow) or CursorRow()
         self.now = 0
         self.position = self.cursor.position
@@ -115,6 +120,8 @@ class PartitionView:
             for family, dirty in self.dirty.items()
             if dirty
         }
+        if self.due_moves:
+            found["due_counts"] = self._drain_due()
         for dirty in self.dirty.values():
             dirty.clear()
         self._cool()
@@ -127,6 +134,7 @@ class PartitionView:
         self.hot_executions.clear()
         for dirty in self.dirty.values():
             dirty.clear()
+        self.due_moves.clear()
         self.answered.clear()
         self.cursor = CursorRow()
         return [(family, self.prefix, end) for family in FAMILIES]
@@ -194,6 +202,22 @@ class PartitionView:
         first = keys.limit_row(self.prefix, tenant, "")
         for key, value in self._rows.scan("limits", first + start.encode(), first[:-1] + b"\1"):
             yield key[len(first) :].decode(), _DECODERS[LimitRow](value)
+
+    def calendar(self, tenant: str, name: str) -> CalendarRow | None:
+        """This partition's copy of a calendar, a deleted one too."""
+        return self.read("calendars", keys.calendar_row(self.prefix, tenant, name), CalendarRow)
+
+    def calendars(self, tenant: str, start: str = "") -> Iterator[tuple[str, CalendarRow]]:
+        """(name, row) of this partition's copies of a tenant's calendars, by name from `start` on. Reads committed rows only."""
+        first = keys.calendar_row(self.prefix, tenant, "")
+        for key, value in self._rows.scan("calendars", first + start.encode(), first[:-1] + b"\1"):
+            yield key[len(first) :].decode(), _DECODERS[CalendarRow](value)
+
+    def calendar_jobs(self, tenant: str, name: str) -> Iterator[str]:
+        """Ids of jobs of this partition that depend, or depended, on a calendar. Reads committed rows only."""
+        first = keys.calendar_job_row(self.prefix, tenant, name, "")
+        for key, _ in self._rows.scan("calendar_jobs", first, first[:-1] + b"\1"):
+            yield key[len(first) :].decode()
 
     def permits_used(self, tenant: str, name: str) -> PermitsUsedRow:
         """How much of a limit is used and asked for; to be asked of the limit's home."""
@@ -263,6 +287,17 @@ class PartitionView:
         start = operation_row(self.prefix, tenant, "")
         for _, value in self._rows.scan(OPERATIONS, start, start[:-1] + b"\1"):
             yield _DECODERS[OperationRow](value)
+
+    def due_in(self, tenant: str, minute: int) -> int:
+        """How many jobs of a tenant have their next instant in that minute, counted from the epoch. Reads committed rows only."""
+        stored = self._rows.get("due_counts", keys.due_row(self.prefix, tenant, minute))
+        return 0 if stored is None else _DECODERS[int](stored)
+
+    def due_counts(self, tenant: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """(minute, jobs due in it) of a tenant, from minute `start` up to `end`, not included. Reads committed rows only."""
+        first, last = (keys.due_row(self.prefix, tenant, minute) for minute in (start, end))
+        for key, value in self._rows.scan("due_counts", first, last):
+            yield keys.due_minute(key), _DECODERS[int](value)
 
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""
@@ -350,6 +385,28 @@ class PartitionView:
         progress.last_outcome = outcome
         setattr(progress, outcome, getattr(progress, outcome) + 1)
         self.settle(hot.job)
+
+    def move_next(self, tenant: str, job: HotJob, next_at: int) -> None:
+        """The next instant of a job of `tenant` is another one, or NONE_AT: there is none. Due counts follow."""
+        left_at = job.progress.coming_at
+        job.progress.next_at = next_at
+        self.due_moves.append((tenant, left_at, job.progress.coming_at))
+        self.dirty["progress"][job.key] = job.progress
+
+    def _drain_due(self) -> dict[bytes, bytes | None]:
+        """The due counts that changed; a minute in which nothing is due any more has no row."""
+        changes: Counter[tuple[str, int]] = Counter()
+        for (tenant, before_at, next_at), count in Counter(self.due_moves).items():
+            if before_at >= 0:
+                changes[tenant, before_at // keys.MINUTE_MS] -= count
+            if next_at >= 0:
+                changes[tenant, next_at // keys.MINUTE_MS] += count
+        self.due_moves.clear()
+        found: dict[bytes, bytes | None] = {}
+        for (tenant, minute), change in changes.items():
+            count = self.due_in(tenant, minute) + change
+            found[keys.due_row(self.prefix, tenant, minute)] = _encode(count) if count else None
+        return found
 
     def settle(self, job: HotJob) -> None:
         """Close a job that has come to its end."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from minutebook.domain import events as facts
+from minutebook.domain import view_calendars
 from minutebook.domain import view_rows as keys
 from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED
 from minutebook.domain.view_rows import JobRow, Pause
@@ -47,6 +48,7 @@ def version_of(event: facts.JobSubmitted) -> JobRow:
 
 def _paused(view: PartitionView, event: facts.JobPaused) -> None:
     job = view.open_job(event.tenant, event.job_id)
+    view.due_moves.append((event.tenant, job.progress.coming_at, NONE_AT))
     job.progress.status = PAUSED
     job.progress.pause = Pause(event.accepted_at, event.cause, event.reason, event.actor)
     view.dirty["progress"][job.key] = job.progress
@@ -56,10 +58,10 @@ def _paused(view: PartitionView, event: facts.JobPaused) -> None:
 
 def _resumed(view: PartitionView, event: facts.JobResumed) -> None:
     job = view.open_job(event.tenant, event.job_id)
+    next_at = job.progress.next_at if event.next_at == NONE_AT else event.next_at
+    view.move_next(event.tenant, job, next_at)
+    view.due_moves.append((event.tenant, NONE_AT, next_at))
     job.progress.status, job.progress.pause = ACTIVE, None
-    if event.next_at != NONE_AT:
-        job.progress.next_at = event.next_at
-    view.dirty["progress"][job.key] = job.progress
     _answer(view, event, "ResumeJob", job.progress.version)
 
 
@@ -80,8 +82,9 @@ def _edited(view: PartitionView, event: facts.JobEdited) -> None:
         created_at=before.created_at if before.created_at != NONE_AT else before.accepted_at,
         reason=event.reason,
     )
-    job.progress.version, job.progress.next_at = event.version, definition.next_at
-    view.dirty["progress"][job.key] = job.progress
+    view_calendars.entered(view, definition.tenant, definition.job_id, definition.timing)
+    job.progress.version = event.version
+    view.move_next(definition.tenant, job, definition.next_at)
     _answer(view, definition, "EditJob", event.version)
 
 

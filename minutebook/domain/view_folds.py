@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain import view_limits
+from minutebook.domain import view_calendars, view_limits
 from minutebook.domain import view_rows as keys
 from minutebook.domain.alerts import record_of
 from minutebook.domain.state import ACTIVE, NONE_AT, UNCHANGED
@@ -28,6 +28,7 @@ from minutebook.domain.view_rows import (
     Skip,
     TaskRow,
 )
+from minutebook.ids import execution_id
 
 if TYPE_CHECKING:
     from minutebook.domain.view import PartitionView
@@ -39,16 +40,18 @@ if TYPE_CHECKING:
 def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
     key = keys.job_row(view.prefix, event.tenant, event.job_id)
     view.dirty["jobs"][key] = version_of(event)
+    view_calendars.entered(view, event.tenant, event.job_id, event.timing)
     progress = Progress(ACTIVE, event.next_at)
     view.dirty["progress"][key] = progress
     view.hot_jobs.setdefault(event.tenant, {})[event.job_id] = HotJob(key, progress)
+    view.due_moves.append((event.tenant, NONE_AT, event.next_at))
     view.answer(event, "SubmitJob", job_id=event.job_id, tenant=event.tenant, version=1)
 
 
 def _cancelled(view: PartitionView, event: facts.JobCancelled) -> None:
     job = view.open_job(event.tenant, event.job_id)
+    view.move_next(event.tenant, job, NONE_AT)
     job.progress.status = "cancelled"
-    job.progress.next_at = NONE_AT
     for name in event.executions:
         hot = view.open_execution(event.tenant, name)
         attempt = view.touch(hot)
@@ -71,6 +74,21 @@ def _requested(view: PartitionView, event: facts.ExecutionRequested) -> None:
     view.answer(event, "RunJobNow", job_id=event.job_id, tenant=event.tenant, version=job.progress.version)
 
 
+def _placed(view: PartitionView, event: facts.ExecutionsPlaced) -> None:
+    job = view.open_job(event.tenant, event.job_id)
+    hots = view.hot_executions.setdefault(event.tenant, {})
+    for scheduled_at, due_at, place_at in zip(event.scheduled_at, event.due_at, event.place_at, strict=True):
+        key = keys.execution_row(job.key, scheduled_at)
+        attempt = Attempt(1, "scheduled", due_at, is_held=place_at == NONE_AT)
+        row = ExecutionRow(event.version, scheduled_at, "", attempt)
+        view.dirty["executions"][key] = row
+        hots[execution_id(event.job_id, scheduled_at)] = HotExecution(key, row, job)
+    if event.next_at != UNCHANGED:
+        view.move_next(event.tenant, job, event.next_at)
+    job.progress.open += len(event.scheduled_at)
+    view.settle(job)
+
+
 def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
     job = view.open_job(event.tenant, event.job_id)
     key = keys.execution_row(job.key, event.first_at, b"s")
@@ -80,7 +98,7 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
         job.progress.version, event.first_at, "skipped", attempt, skip=skip
     )
     if event.next_at != UNCHANGED:
-        job.progress.next_at = event.next_at
+        view.move_next(event.tenant, job, event.next_at)
     job.progress.skipped += event.count
     view.settle(job)
 
@@ -95,6 +113,7 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
     jobs = [view.hot_jobs.setdefault(tenant, {}) for tenant in event.tenants]
     hots = [view.hot_executions.setdefault(tenant, {}) for tenant in event.tenants]
     started_at = now if status == "running" else NONE_AT
+    left_at: list[int] = []
     for tenant, execution, version, scheduled_at, due_at, next_at, holder in zip(
         event.tenant,
         event.executions,
@@ -106,12 +125,14 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
         strict=True,
     ):
         if next_at == UNCHANGED:
+            left_at.append(NONE_AT)
             _come_again(view, event.tenants[tenant], execution, status, sessions[holder])
             continue
         job_id = execution.rpartition(":")[0]
         job = jobs[tenant].get(job_id) or view.open_job(event.tenants[tenant], job_id)
         progress = job.progress
         progress.open += 1
+        left_at.append(progress.next_at)
         progress.next_at = next_at
         progresses[job.key] = progress
         key = execution_row(job.key, scheduled_at)
@@ -119,6 +140,8 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
         row = ExecutionRow(version, scheduled_at, "", attempt)
         dirty[key] = row
         hots[tenant][execution] = HotExecution(key, row, job)
+    names = map(event.tenants.__getitem__, event.tenant)
+    view.due_moves.extend(zip(names, left_at, event.next_at, strict=True))
 
 
 def _come_again(view: PartitionView, tenant: str, execution: str, status: str, session: str) -> None:
@@ -243,8 +266,9 @@ def _execution_cancelled(view: PartitionView, event: facts.ExecutionCancelled) -
         attempt = view.touch(hot)
         attempt.status, attempt.ended_at, attempt.message = "cancelled", view.now, event.reason
         view.end(hot, "cancelled")
-    version = view.open_job(event.tenant, event.job_id).progress.version
-    view.answer(event, "CancelExecution", job_id=event.job_id, tenant=event.tenant, version=version)
+    if event.command_id:
+        version = view.open_job(event.tenant, event.job_id).progress.version
+        view.answer(event, "CancelExecution", job_id=event.job_id, tenant=event.tenant, version=version)
 
 
 def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
@@ -340,6 +364,7 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.AttemptsLost: _lost,
     facts.ExecutionDead: _dead,
     facts.ExecutionsSkipped: _skipped,
+    facts.ExecutionsPlaced: _placed,
     facts.ExecutionRequested: _requested,
     facts.JobCancelled: _cancelled,
     facts.AttemptCancelled: _stopped,
@@ -363,6 +388,7 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.AlertRaised: _alert_raised,
     **CHANGE_FOLDS,
     **OPERATION_FOLDS,
+    **view_calendars.FOLDS,
     facts.TaskDeclared: _task_declared,
     facts.WorkerAsked: _worker_asked,
 }

@@ -22,6 +22,7 @@ FAMILIES: Final = (
     "jobs",
     "versions",
     "progress",
+    "due_counts",
     "executions",
     "requests",
     "commands",
@@ -35,9 +36,13 @@ FAMILIES: Final = (
     "alert_counts",
     "operations",
     "tasks",
+    "calendars",
+    "calendar_jobs",
 )
 FORMAT: Final = 4
 """Version of these rows: a view of another version is dropped and folded again."""
+
+MINUTE_MS: Final = 60_000
 
 ALERTS_KEPT: Final = 200
 """Alerts of a tenant in a partition: the latest ones."""
@@ -72,6 +77,11 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     timing: Timing | None = None
     created_at: int = -1
     reason: str = ""
+
+    @property
+    def is_recurring(self) -> bool:
+        """Whether it has a rule of instants rather than one."""
+        return bool(self.cron) or self.every_ms >= 0
 
 
 class Pause(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -112,7 +122,7 @@ class Headway(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Attempt(msgspec.Struct, array_like=True, gc=False):
-    """One try of an execution."""
+    """One try of an execution. `is_held`: while it is scheduled it waits for other executions of its job, not for a time."""
 
     number: int
     status: str
@@ -125,6 +135,7 @@ class Attempt(msgspec.Struct, array_like=True, gc=False):
     message: str = ""
     result: bytes = b""
     headway: Headway | None = None
+    is_held: bool = False
 
 
 class Skip(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -179,6 +190,15 @@ class LimitRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     rate_count: int
     rate_period_ms: int
     paused_until: int
+    is_deleted: bool
+
+
+class CalendarRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A partition's copy of a calendar: ranges of days since the epoch, in order; a deleted one keeps its version."""
+
+    version: int
+    first_days: list[int]
+    last_days: list[int]
     is_deleted: bool
 
 
@@ -256,6 +276,16 @@ def job_row(prefix: bytes, tenant: str, job_id: str) -> bytes:
     return prefix + f"{tenant}\0{job_id}".encode()
 
 
+def due_row(prefix: bytes, tenant: str, minute: int) -> bytes:
+    """Key of how many jobs of a tenant have their next instant in that minute, counted from the epoch."""
+    return prefix + f"{tenant}\0".encode() + _INSTANT.pack(minute)
+
+
+def due_minute(key: bytes) -> int:
+    """Minute in a key of due counts."""
+    return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
+
+
 def version_row(job: bytes, version: int) -> bytes:
     """Key of a version of a job that is its version no more: the latest sorts first."""
     return job + b"\0" + _VERSION.pack(_VERSION_MAX - version)
@@ -295,6 +325,16 @@ def dead_parts(key: bytes, first: bytes) -> tuple[int, str]:
 def limit_row(prefix: bytes, tenant: str, name: str) -> bytes:
     """Key of a limit; those of one tenant follow one another by name, the tenant-wide one (no name) first."""
     return prefix + f"{tenant}\0{name}".encode()
+
+
+def calendar_row(prefix: bytes, tenant: str, name: str) -> bytes:
+    """Key of a calendar; those of one tenant follow one another by name."""
+    return prefix + f"{tenant}\0{name}".encode()
+
+
+def calendar_job_row(prefix: bytes, tenant: str, name: str, job_id: str) -> bytes:
+    """Key that says that a job depends, or depended, on a calendar; those of one calendar follow one another by job."""
+    return prefix + f"{tenant}\0{name}\0{job_id}".encode()
 
 
 def alert_rows(prefix: bytes, tenant: str) -> bytes:

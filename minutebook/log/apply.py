@@ -40,6 +40,7 @@ def move_cursor(book: Book, reader: FrameReader, frame: Frame | None) -> None:
             outputs_sent_through=frame.outputs_sent_through,
             index_low=_index_low(frame, cursor.index_low),
             rules=frame.rules,
+            tzdata=frame.tzdata,
         )
     book.advance(cursor)
 

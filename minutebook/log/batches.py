@@ -15,6 +15,7 @@ import cramjam
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
 from minutebook.log.port import Unreadable
+from minutebook.wire.numbers import varint
 
 EXPANDED_BYTES_MAX: Final = 32 << 20
 
@@ -173,15 +174,3 @@ def _sized(data: bytes, at: int) -> tuple[bytes | None, int]:
     """Bytes with their length before them, and where they end; a length below 0 = null."""
     length, at = varint(data, at)
     return (None, at) if length < 0 else (data[at : at + length], at + length)
-
-
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The zigzag number at `at`, as Kafka and Avro write it, and where it ends. Raises IndexError where the data ends before."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7

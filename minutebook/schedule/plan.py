@@ -4,8 +4,10 @@ A date is that of the instant on the wall clock of the plan's zone: for an inter
 change moved to the end of a gap.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from minutebook.schedule.dates import Dates, allowed_spans_s, next_allowed_s, previous_allowed_s
@@ -67,6 +69,10 @@ class Plan:
     def allows(self, at: int) -> bool:
         """Whether `at` lies between start and end and on an allowed date. The rule is not asked."""
         return self._first_at <= at < self._stop_at and self._is_allowed_date(at)
+
+    def on(self, dates: Dates | None) -> Plan:
+        """The same plan on `dates`; None = any."""
+        return self if dates == self.dates else replace(self, dates=dates)
 
     def next(self, after: int) -> int | None:
         """First instant strictly later than `after`; None if there is none left."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from typing import Final
 
 from minutebook.clock import ManualClock
@@ -91,20 +91,33 @@ class Partition:
     # -- what waits
 
     def _grant_due(self) -> list[tuple[Event, int]]:
+        return self._append(self._due())
+
+    def _due(self) -> Iterator[Event]:
+        """What is on record of everything that is due; each event is folded before the next is asked for."""
         now = self._clock.now()
         bound = keys.index_bound(now + 1)
-        due = [key for key, _ in self._book.index.scan(b"") if key < bound and key not in self._passed]
-        found = [due_of(self._book, key, now) for key in due]
-        self._passed.update(key for key, said in zip(due, found, strict=True) if said == ([], []))
-        events: list[Event] = [event for _, said in found for event in said]
-        rows = [row for some, _ in found for row in some]
-        known: list[Due] = [row for row in rows if row.task in self._tasks]
+        rows: list[Due] = []
+        for key in [key for key, _ in self._book.index.scan(b"") if key < bound and key not in self._passed]:
+            found, events = due_of(self._book, key, now)
+            if events and rows:
+                yield from self._come(rows)
+                rows = []
+                found, events = due_of(self._book, key, now)
+            if not found and not events:
+                self._passed.add(key)
+            yield from events
+            rows += found
+        yield from self._come(rows)
+
+    def _come(self, rows: list[Due]) -> Iterator[Event]:
+        """Granted where the worker knows the task, queued where not."""
+        known = [row for row in rows if row.task in self._tasks]
         unknown = [row for row in rows if row.task not in self._tasks]
         if known:
-            events.append(due_granted_event(known, [SESSION] * len(known)))
+            yield due_granted_event(known, [SESSION] * len(known))
         if unknown:
-            events.append(queued_event(unknown))
-        return self._append(events)
+            yield queued_event(unknown)
 
     def _grant_queued(self) -> list[tuple[Event, int]]:
         rows = list(self._queued())
@@ -119,14 +132,14 @@ class Partition:
 
     # -- frames
 
-    def _append(self, events: list[Event]) -> list[tuple[Event, int]]:
+    def _append(self, events: Iterable[Event]) -> list[tuple[Event, int]]:
         """A frame of these events, folded into state and view; each event with the token of its first row."""
-        if not events:
-            return []
         now, offset = self._clock.now(), self._reader.position + 1
         draft = Draft(self._book, offset, now)
         for event in events:
             draft.add(event)
+        if not draft.events:
+            return []
         frame = Frame(
             offset=offset,
             head=self._reader.head,

@@ -7,19 +7,22 @@ are always written as (name, dict). Its reader ignores trailing bytes, so the en
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import Any, Final
 
 import msgspec
-from fastavro import schemaless_reader, schemaless_writer
+from fastavro import schemaless_writer
 
 from minutebook.domain import commands, records
 from minutebook.domain.operation import OperationCount, OperationFact
 from minutebook.errors import DecodeError
-from minutebook.wire import schemas
+from minutebook.wire import columns, schemas
 
 NAMESPACE = "minutebook"
 BATCH_MAX = 500
 BATCH_BYTES_MAX = 1 << 20
+WIDE_ROWS: Final = 32
+WIDE_BYTES: Final = 1_024
+"""From here on it pays to look at the columns of a record one by one."""
 
 
 class CommandBatch(msgspec.Struct, frozen=True, gc=False):
@@ -119,10 +122,29 @@ def _shallow(record: msgspec.Struct) -> dict[str, Any]:
 
 def encode(record: Record) -> bytes:
     """`record` with its ten-byte header, written by the newest schema of its name."""
-    schema = schemas.newest()[type(record).__name__]
+    return write_datum(type(record).__name__, _datum(record), _rows(record))
+
+
+def _rows(record: Record) -> int:
+    """How long the columns of a record are."""
+    match record:
+        case records.Inbox(granted=records.Granted(rows=column)):
+            return len(column)
+        case records.Report(succeeded=records.Succeeded(tokens=column)):
+            return len(column)
+        case _:
+            return 0
+
+
+def write_datum(name: str, datum: Any, rows: int) -> bytes:
+    """A datum with its ten-byte header, by the newest schema of that name. `rows`: how long its columns are, about."""
+    schema = schemas.newest()[name]
     out = io.BytesIO()
     out.write(schema.header)
-    schemaless_writer(out, schema.parsed, _datum(record))
+    if rows >= WIDE_ROWS:
+        columns.layouts()[schema.header].write(out, datum)
+    else:
+        schemaless_writer(out, schema.parsed, datum)
     return out.getvalue()
 
 
@@ -136,9 +158,10 @@ def read_datum(data: bytes) -> tuple[str, Any]:
     source = io.BytesIO(data)
     source.seek(schemas.HEADER_BYTES)
     try:
-        datum = schemaless_reader(
-            source, schema.parsed, None, return_record_name=True, return_record_name_override=True
-        )
+        if len(data) >= WIDE_BYTES:
+            datum = columns.layouts()[schema.header].read(data, source)
+        else:
+            datum = columns.read_plain(source, schema.parsed)
     except Exception as error:  # fastavro raises many kinds on damaged bytes; each means the same here
         raise DecodeError(f"damaged {schema.name}: {type(error).__name__}") from error
     if source.tell() != len(data):

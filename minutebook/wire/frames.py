@@ -6,12 +6,10 @@ computed from the position and stored nowhere.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
-from fastavro import schemaless_writer
 
 from minutebook.domain.events import Event, JobSubmitted
 from minutebook.domain.operation import OperationFact
@@ -19,7 +17,7 @@ from minutebook.domain.policy import Policy
 from minutebook.domain.rows import rows_of
 from minutebook.domain.timing import Timing
 from minutebook.errors import DecodeError
-from minutebook.wire import codec, schemas
+from minutebook.wire import codec
 
 FRAME_BYTES_MAX: Final = 1 << 20
 FRAME_ROWS_MAX: Final = 1 << 16
@@ -76,15 +74,12 @@ _PARTS: dict[str, dict[str, type[msgspec.Struct]]] = {
 
 def encode_frame(frame: Frame) -> bytes:
     """`frame` in single-object encoding."""
-    schema = schemas.newest()["Frame"]
     datum: dict[str, Any] = {name: getattr(frame, name) for name in Frame.__struct_fields__}
     datum["inputs"] = [msgspec.structs.asdict(item) for item in frame.inputs]
     datum["slices"] = [msgspec.structs.asdict(item) for item in frame.slices]
     datum["events"] = list(map(_branch, frame.events))
-    out = io.BytesIO()
-    out.write(schema.header)
-    schemaless_writer(out, schema.parsed, datum)
-    return out.getvalue()
+    rows = max((len(getattr(event, "executions", ())) for event in frame.events), default=0)
+    return codec.write_datum("Frame", datum, rows)
 
 
 def _branch(event: Event) -> tuple[str, dict[str, Any]]:

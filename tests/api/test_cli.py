@@ -102,6 +102,12 @@ def test_a_job_is_edited_paused_and_resumed(
     job_ = shown(run, capsys, *edit, "--retry-max-attempts", "2", "--default", "deadline")
     assert (job_["cron"], job_["zone"], job_["payload"]) == ("30 7 * * *", "Europe/Berlin", [2])
     assert (job_["version"], job_["deadline"]) == (2, None)
+    more = ("--calendar-exclude", "x", "--misfire", "latest", "--overlap", "skip", "--pause-on-failure")
+    assert run("job", "edit", "a", *more) == 4, "no such calendar"
+    job_ = shown(run, capsys, "edit", "a", *more[2:], "--misfire-max", "3")
+    assert job_["misfire"] == {"policy": "latest", "window": "P1D", "max": 3}
+    assert (job_["overlap"], job_["pause_on_failure"]) == ("skip", True)
+    assert shown(run, capsys, "edit", "a", "--no-pause-on-failure")["pause_on_failure"] is False
     job_ = shown(run, capsys, "pause", "a", "--reason", "broken feed")
     assert (job_["status"], job_["next_at"]) == ("paused", None)
     capsys.readouterr()
@@ -177,6 +183,47 @@ def test_policy_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]
     assert (job["retry"]["max_attempts"], job["retry"]["first"], job["retry"]["max"]) == (2, "PT5S", "PT1M")
     assert (job["max_losses"], job["deadline"], job["start_deadline"]) == (3, "PT1H", "PT10M")
     assert (job["stuck_after"], job["on_stuck"], job["priority"]) == ("PT2M", "stop", 9)
+
+
+def test_timing_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    timing = (
+        "--every 90s --start-at 2030-01-31T08:00:00Z --end-at 2031-01-31T09:00:00+01:00 --max-runs 12"
+        " --calendar-exclude holidays --calendar-exclude stocktaking --calendar-include working-days"
+        " --misfire latest --misfire-window 2d --misfire-max 7 --overlap queue_one --gap skip --fold last"
+        " --day-match and --jitter 5m --pause-on-failure"
+    )
+    assert run("job", "submit", "t", *timing.split(), "-o", "json") == 0
+    job = json.loads(capsys.readouterr().out)
+    said = {
+        "every": "PT1M30S",
+        "start_at": "2030-01-31T08:00:00.000Z",
+        "end_at": "2031-01-31T08:00:00.000Z",
+        "max_runs": 12,
+        "calendars": {"exclude": ["holidays", "stocktaking"], "include": ["working-days"]},
+        "misfire": {"policy": "latest", "window": "P2D", "max": 7},
+        "overlap": "queue_one",
+        "gap": "skip",
+        "fold": "last",
+        "day_match": "and",
+        "jitter": "PT5M",
+        "pause_on_failure": True,
+    }
+    assert {name: job[name] for name in said} == said
+    assert run("job", "show", job["id"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "every PT1M30S; from 2030-01-31T08:00:00.000Z; until 2031-01-31T08:00:00.000Z; 12 runs at most" in out
+    )
+    assert "up to PT5M later; not on holidays, stocktaking; only on working-days" in out
+    assert "latest, within P2D, 7 at most" in out
+    assert "queue_one" in out
+
+
+def test_refused_timing_names_its_field(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("job", "submit", "t", "--cron", "@daily", "--overlap", "queue", "--misfire-max", "0") == 4
+    err = capsys.readouterr().err
+    assert "/overlap: must be one of allow, skip, queue_one, queue_all, cancel_running" in err
+    assert "/misfire/max: must be from 1 to 10000" in err
 
 
 def test_alerts_are_listed_and_filtered(

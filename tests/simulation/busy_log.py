@@ -26,11 +26,12 @@ from minutebook.domain.operation_steps import advance
 from minutebook.domain.policy import Policy
 from minutebook.domain.records import CancelledByTask, Progress, Report, Snoozed
 from minutebook.domain.results import died, overrun
-from minutebook.domain.state import PAUSED
+from minutebook.domain.state import NONE_AT, PAUSED, UNCHANGED
 from minutebook.domain.timing import Timing
 from minutebook.domain.workers import WISHES
 from minutebook.wire.frames import encode_frame
 from streams.cycle import REMEMBERED_DAYS
+from tests.simulation.busy_calendars import BusyCalendars
 from tests.simulation.busy_permits import BusyPermits
 from tests.simulation.log_maker import (
     LogMaker,
@@ -55,6 +56,16 @@ POLICIES = (
     Policy(start_deadline_ms=5_000, deadline_ms=90_000, non_retryable=["ValueError"]),
 )
 CRONS = ("* * * * *", "*/5 * * * *", "30 2 * * *")
+TIMINGS = (
+    None,
+    None,
+    Timing(misfire="none", jitter_ms=20_000),
+    Timing(misfire="latest", overlap="skip"),
+    Timing(overlap="queue_one", jitter_ms=90_000, max_runs=9),
+    Timing(overlap="queue_all", misfire_max=5),
+    Timing(overlap="cancel_running"),
+)
+"""The first three are for a job that fires once, too."""
 
 
 class BusyLog:
@@ -66,6 +77,7 @@ class BusyLog:
         self.maker.open()
         self._jobs: list[str] = []
         permits = BusyPermits(self.maker, self._random)
+        self._calendars = BusyCalendars(self.maker, self._random)
         self._steps = [
             self._submit,
             self._submit,
@@ -113,6 +125,8 @@ class BusyLog:
             self._submit,
             self._grant,
             self._succeed,
+            self._place,
+            self._place,
             self._succeed,
             permits.step,
             permits.step,
@@ -125,6 +139,11 @@ class BusyLog:
             self._advance_operations,
             self._advance_operations,
             self._cancel_operation,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.step,
+            self._calendars.zone_data,
         ]
 
     def run(self, steps: int) -> LogMaker:
@@ -148,11 +167,11 @@ class BusyLog:
             job_id = f"job-{len(self._jobs)}"
             self._jobs.append(job_id)
             tenant = self._random.choice(("acme", "blue"))
-            commands.append(submit(job_id, tenant=tenant, **self._body()))
+            commands.append(submit(job_id, tenant=tenant, **self._body(tenant)))
         self.maker.command(*commands)
 
-    def _body(self) -> dict[str, object]:
-        """What a job may say."""
+    def _body(self, tenant: str) -> dict[str, object]:
+        """What a job of the tenant may say."""
         now = self.maker.clock.now()
         at = self._random.choice(
             (
@@ -163,14 +182,17 @@ class BusyLog:
                 {"every_ms": self._random.choice((7_000, 3_600_000))},
             )
         )
-        is_paused = self._random.random() < 0.2
+        at["timing"] = self._random.choice(TIMINGS if "cron" in at else TIMINGS[:3])
+        if "cron" in at and self._random.random() < 0.5:
+            at |= self._calendars.timing(tenant)
+        elif self._random.random() < 0.2:
+            at["timing"] = Timing(is_paused_on_failure=True)
         return {
             "payload": b'"' + b"x" * self._random.randint(0, 300) + b'"',
             "task": self._random.choice("tuv"),
             "priority": self._random.choice((0, 5, 5, 9)),
             "policy": self._random.choice(POLICIES),
             "limit": self._random.choice(("", "", "k1", "k2")),
-            "timing": Timing(is_paused_on_failure=True) if is_paused else None,
             **at,
         }
 
@@ -187,6 +209,28 @@ class BusyLog:
                 self._job(), issued_at=self.maker.clock.now(), tenant=self._random.choice(("acme", "blue"))
             )
         )
+
+    def _place(self) -> None:
+        """A job's next instants, made up for, filled in, or held where something else is open."""
+        now, recurring = self.maker.clock.now(), []
+        for row, job in self.maker.book.jobs.scan(b""):
+            if not job.is_once and job.status == "active" and job.next_at >= 0:
+                recurring.append((row, job))
+        if not recurring:
+            return
+        row, job = self._random.choice(recurring)
+        tenant, job_id = keys.names(row)
+        cause = self._random.choice(("misfire", "overlap", "backfill"))
+        if cause == "overlap" and job.open == len(job.held):
+            return
+        at = [job.next_at + n for n in range(self._random.randint(1, 3))]
+        if cause == "backfill":
+            at = [now - keys.DAY_MS - len(self.maker.records) * 10 + n for n in range(len(at))]
+        place_at = [
+            NONE_AT if cause == "overlap" else max(now, one) + self._random.randint(0, 9_000) for one in at
+        ]
+        next_at = UNCHANGED if cause == "backfill" else at[-1] + 60_000
+        self.maker.add(facts.ExecutionsPlaced(tenant, job_id, cause, job.version, at, at, place_at, next_at))
 
     def _pause_job(self) -> None:
         for tenant in ("acme", "blue"):
@@ -205,7 +249,9 @@ class BusyLog:
         for row in self._random.sample(rows, min(2, len(rows))):
             tenant, job_id = keys.names(row)
             about = {"tenant": tenant, "issued_at": self.maker.clock.now()}
-            self.maker.command(edit(job_id, self._random.choice((None, None, 1)), **about, **self._body()))
+            self.maker.command(
+                edit(job_id, self._random.choice((None, None, 1)), **about, **self._body(tenant))
+            )
 
     def _due(self) -> None:
         self.maker.due()

@@ -20,7 +20,7 @@ from minutebook.domain.commands import (
     SubmitJob,
 )
 from minutebook.domain.decide import decide
-from minutebook.domain.due import due_granted_event, due_of, queued_event
+from minutebook.domain.due import Due, due_granted_event, due_of, queued_event
 from minutebook.domain.events import Event
 from minutebook.domain.giving_up import Held
 from minutebook.domain.names import Names
@@ -145,19 +145,26 @@ class LogMaker:
         """Everything that has come due: queued, or granted to `session` at once."""
         with self.frame() as draft:
             bound = keys.index_bound(draft.now + 1)
-            rows = []
+            rows: list[Due] = []
             key = b""
             for key in [key for key, _ in self.book.index.scan(b"") if key < bound]:
                 found, events = due_of(self.book, key, draft.now)
+                if events and rows:
+                    self._come(draft, rows, session)
+                    found, events = due_of(self.book, key, draft.now)
                 for event in events:
                     draft.add(event)
                 rows.extend(found)
-            if rows:
-                self._start(draft, session)
-                draft.add(due_granted_event(rows, [session] * len(rows)) if session else queued_event(rows))
+            self._come(draft, rows, session)
             if key:
                 self._slices.append(Slice("", -1, key, len(draft.events)))
         return draft.events
+
+    def _come(self, draft: Draft, rows: list[Due], session: str) -> None:
+        if rows:
+            self._start(draft, session)
+            draft.add(due_granted_event(rows, [session] * len(rows)) if session else queued_event(rows))
+            rows.clear()
 
     def _start(self, draft: Draft, session: str) -> None:
         if session and self.book.sessions.get(session.encode()) is None:

@@ -1,4 +1,4 @@
-"""The forms of the schedule language beyond five plain fields, and the questions that people bring to a scheduler."""
+"""The forms of the schedule language beyond five plain fields."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -279,56 +279,6 @@ def test_names_with_an_h_are_not_hashed(cron: str) -> None:
 @pytest.mark.parametrize("cron", ["H 0 * * *", "0 h * * *", "0 0 1,H * *", "H/5 * * * *", "H(1-2) * * * *"])
 def test_expressions_with_an_h_are_hashed(cron: str) -> None:
     assert is_hashed(cron)
-
-
-# ---- what people complain about
-
-
-@pytest.mark.parametrize(
-    ("zone_name", "after", "expected"),
-    [
-        ("Europe/Berlin", "2025-03-29T12:00Z", ["2025-03-30T03:00+02:00", "2025-03-31T02:30+02:00"]),
-        ("Europe/Berlin", "2025-10-25T12:00Z", ["2025-10-26T02:30+02:00", "2025-10-27T02:30+01:00"]),
-        ("America/New_York", "2025-03-08T12:00Z", ["2025-03-09T03:00-04:00", "2025-03-10T02:30-04:00"]),
-        ("America/New_York", "2025-11-01T12:00Z", ["2025-11-02T02:30-05:00", "2025-11-03T02:30-05:00"]),
-        ("Australia/Lord_Howe", "2025-10-04T12:00Z", ["2025-10-05T02:30+11:00", "2025-10-06T02:30+11:00"]),
-        ("Australia/Lord_Howe", "2025-04-05T12:00Z", ["2025-04-06T02:30+10:30", "2025-04-07T02:30+10:30"]),
-    ],
-)
-def test_half_past_two_runs_once_every_night(zone_name: str, after: str, expected: list[str]) -> None:
-    assert upcoming(Cron("30 2 * * *", zone_name), after, 2) == expected
-
-
-@pytest.mark.parametrize(
-    ("zone_name", "after", "expected"),
-    [
-        ("Africa/Cairo", "2025-04-24T12:00Z", ["2025-04-25T01:00+03:00", "2025-04-26T00:00+03:00"]),
-        ("America/Santiago", "2025-09-06T12:00Z", ["2025-09-07T01:00-03:00", "2025-09-08T00:00-03:00"]),
-        ("Asia/Beirut", "2025-03-29T12:00Z", ["2025-03-30T01:00+03:00", "2025-03-31T00:00+03:00"]),
-    ],
-)
-def test_midnight_that_does_not_exist_is_not_lost(zone_name: str, after: str, expected: list[str]) -> None:
-    assert upcoming(Cron("@daily", zone_name), after, 2) == expected
-
-
-def test_quarter_hours_go_on_through_a_fold() -> None:
-    start = datetime(2025, 10, 25, 23, 45, tzinfo=UTC)
-    found = list(Cron("*/15 * * * *", "Europe/Berlin").between(start, start + timedelta(hours=4)))
-    assert found == [start + n * timedelta(minutes=15) for n in range(1, 17)]
-
-
-@pytest.mark.parametrize(
-    ("cron", "zone_name", "after", "expected"),
-    [
-        ("0 0 29 2 *", "UTC", "2025-01-01T00:00Z", ["2028-02-29", "2032-02-29", "2036-02-29"]),
-        ("0 0 31 * *", "UTC", "2025-01-31T00:00Z", ["2025-03-31", "2025-05-31", "2025-07-31", "2025-08-31"]),
-        ("0 18 LW * *", "Europe/Berlin", "2025-01-01T00:00Z", ["2025-01-31", "2025-02-28", "2025-03-31"]),
-        ("@yearly", "America/New_York", "2025-01-01T05:00Z", ["2026-01-01", "2027-01-01"]),
-        ("0 0 1 1 *", "Pacific/Kiritimati", "2025-06-01T00:00Z", ["2026-01-01", "2027-01-01"]),
-    ],
-)
-def test_rare_days_come_when_they_should(cron: str, zone_name: str, after: str, expected: list[str]) -> None:
-    assert days(Cron(cron, zone_name), after, len(expected)) == expected
 
 
 # ---- aware datetimes

@@ -6,7 +6,7 @@ import pytest
 
 from minutebook.domain import events as facts
 from minutebook.domain import keys
-from minutebook.domain.due import MISFIRE_MAX, MISSED_STEP_MAX, due_of
+from minutebook.domain.due import due_of
 from minutebook.domain.events import Event
 from minutebook.domain.state import NONE_AT, UNCHANGED
 from minutebook.ids import Instant
@@ -115,7 +115,9 @@ def test_missed_instants_of_a_hashed_cron_are_those_of_its_job(maker: LogMaker) 
     maker.command(submit("a", cron="H */2 * * *"))
     first = job_of(maker, "a").next_at
     maker.clock.advance(DAY_MS)
-    assert only(maker.due()).scheduled_at == [first + n * 2 * 60 * MINUTE_MS for n in range(12)]
+    (event,) = maker.due()
+    assert isinstance(event, facts.ExecutionsPlaced)
+    assert event.scheduled_at == [first + n * 2 * 60 * MINUTE_MS for n in range(12)]
 
 
 def test_seconds_of_a_cron_are_kept(maker: LogMaker) -> None:
@@ -123,73 +125,6 @@ def test_seconds_of_a_cron_are_kept(maker: LogMaker) -> None:
     maker.clock.advance(MINUTE_MS)
     event = only(maker.due())
     assert event.scheduled_at == [T0 - T0 % 20_000 + n * 20_000 for n in (1, 2, 3)]
-
-
-def test_every_missed_instant_of_a_day_runs(maker: LogMaker) -> None:
-    maker.command(submit("a", cron="*/30 * * * *"))
-    first = job_of(maker, "a").next_at
-    maker.clock.advance(DAY_MS)
-    event = only(maker.due())
-    assert event.scheduled_at == [first + n * 30 * MINUTE_MS for n in range(48)]
-    assert event.next_at == [*event.scheduled_at[1:], event.scheduled_at[-1] + 30 * MINUTE_MS]
-
-
-def test_the_latest_hundred_run_and_the_others_are_skipped_on_record(maker: LogMaker) -> None:
-    maker.command(submit("a", cron="* * * * *"))
-    maker.clock.advance(NEXT_MINUTE - T0 + 249 * MINUTE_MS)
-    skipped, queued = maker.due()
-    assert skipped == facts.ExecutionsSkipped(
-        "acme",
-        "a",
-        "misfire",
-        NEXT_MINUTE,
-        NEXT_MINUTE + 149 * MINUTE_MS,
-        150,
-        NEXT_MINUTE + 150 * MINUTE_MS,
-    )
-    assert isinstance(queued, facts.ExecutionsQueued)
-    assert queued.scheduled_at == [NEXT_MINUTE + n * MINUTE_MS for n in range(150, 250)]
-
-
-def test_instants_older_than_a_day_are_skipped(maker: LogMaker) -> None:
-    maker.command(submit("a", cron="0 * * * *"))
-    first = job_of(maker, "a").next_at
-    maker.clock.advance(first - T0 + 40 * 3_600_000)
-    skipped, queued = maker.due()
-    assert isinstance(skipped, facts.ExecutionsSkipped)
-    assert isinstance(queued, facts.ExecutionsQueued)
-    assert (skipped.first_at, skipped.count) == (first, 16)
-    assert len(queued.executions) == 25  # the one just a day old counts
-    assert skipped.next_at == queued.scheduled_at[0] == first + 16 * 3_600_000
-
-
-def test_a_single_instant_older_than_a_day_is_skipped(maker: LogMaker) -> None:
-    maker.command(submit("a", cron="0 0 1 * *"))
-    first = job_of(maker, "a").next_at
-    maker.clock.advance(first - T0 + DAY_MS + 1)
-    (skipped,) = maker.due()
-    assert isinstance(skipped, facts.ExecutionsSkipped)
-    assert (skipped.first_at, skipped.last_at, skipped.count) == (first, first, 1)
-    assert job_of(maker, "a").next_at == skipped.next_at > maker.clock.now()
-
-
-@pytest.mark.parametrize("more", [0, 1, 50, 99, 100, 5_000])
-def test_a_long_absence_is_caught_up_in_steps(maker: LogMaker, more: int) -> None:
-    """However the steps fall, all instants are accounted for and exactly the latest hundred run."""
-    missed = MISSED_STEP_MAX + more
-    maker.command(submit("a", cron="* * * * *"))
-    maker.clock.advance(NEXT_MINUTE - T0 + (missed - 1) * MINUTE_MS)
-    skipped = 0
-    run: list[int] = []
-    for _ in range(5):
-        for event in maker.due():
-            if isinstance(event, facts.ExecutionsSkipped):
-                skipped += event.count
-            else:
-                assert isinstance(event, facts.ExecutionsQueued)
-                run += event.scheduled_at
-    assert skipped + len(run) == missed
-    assert run == [maker.clock.now() - n * MINUTE_MS for n in reversed(range(MISFIRE_MAX))]
 
 
 def test_a_retry_comes_due_at_its_time_with_its_attempt(maker: LogMaker) -> None:

@@ -104,6 +104,14 @@ def test_interval_counts_from_its_anchor_for_ever() -> None:
     assert plan.count(-1, FAR) == len(range(1_234, FAR, 90_000))
 
 
+def test_interval_has_no_instant_before_its_anchor() -> None:
+    plan = Plan(Every(60_000), anchor_at=at("2030-01-02T00:00"))
+    before = at("2030-01-01T00:00")
+    assert plan.next(before) == at("2030-01-02T00:00")
+    assert plan.count(before, at("2030-01-01T12:00")) == 0
+    assert plan.count(before, at("2030-01-02T00:01")) == 2
+
+
 def test_interval_keeps_its_anchor_whatever_its_start() -> None:
     plan = Plan(Every(3_600_000), anchor_at=at("2030-01-01T00:10"), start_at=at("2030-01-01T05:00"))
     assert shown(plan.between(0, FAR, 2)) == ["2030-01-01T05:10:00", "2030-01-01T06:10:00"]
@@ -119,6 +127,12 @@ def test_interval_has_the_dates_of_its_zone() -> None:
         "2030-01-02T06:00:00",
         "2030-01-02T12:00:00",
     ]
+
+
+def test_last_repeat_of_a_day_may_lie_in_its_last_second() -> None:
+    plan = Plan(Every(1_000), anchor_at=at("2030-01-01T00:00") + 500, dates=only("2030-01-02"))
+    assert plan.previous(at("2030-01-09T00:00")) == at("2030-01-03T00:00") - 500
+    assert plan.count(0, FAR) == 86_400
 
 
 # ---- dates

@@ -429,3 +429,48 @@ def test_digest_and_reset_are_of_one_partition() -> None:
     assert before[1] != after[1]
     assert views[1].job(TENANT, "j") is None
     assert PartitionView(rows, 1).cursor.position == -1
+
+
+def placed(*at: int, place_at: int = -1, next_at: int = -2) -> facts.ExecutionsPlaced:
+    count = len(at)
+    return facts.ExecutionsPlaced(
+        TENANT, "j", "overlap", 2, list(at), [one + 5 for one in at], [place_at] * count, next_at
+    )
+
+
+@pytest.mark.parametrize(("place_at", "is_held"), [(-1, True), (T + HOUR, False)])
+def test_placed_instants_are_executions_that_are_scheduled(place_at: int, is_held: bool) -> None:
+    reader = Reader()
+    reader.frame(submitted(cron="0 * * * *"))
+    reader.frame(placed(T, T + 60_000, place_at=place_at, next_at=T + HOUR))
+    reader.view = PartitionView(reader.rows, 3)
+    found = reader.history()
+    assert [(name, row.version, row.scheduled_at, row.outcome) for name, row in found] == [
+        (f"j:{at}", 2, at, "") for at in (T, T + 60_000)
+    ]
+    assert [(row.last.status, row.last.due_at, row.last.is_held) for _, row in found] == [
+        ("scheduled", at + 5, is_held) for at in (T, T + 60_000)
+    ]
+    job = reader.view.job(TENANT, "j")
+    assert job is not None
+    assert (job[1].open, job[1].next_at) == (2, T + HOUR)
+    reader.frame(due_granted(f"j:{T}", next_at=-2))
+    reader.frame(succeeded(f"j:{T}"))
+    assert [row.outcome for _, row in reader.history()] == ["succeeded", ""]
+
+
+def test_placed_instants_may_leave_the_next_one_as_it_is() -> None:
+    reader = Reader()
+    reader.frame(submitted(cron="0 * * * *", next_at=T + HOUR))
+    reader.frame(placed(T - HOUR, place_at=T))
+    assert reader.next_at() == T + HOUR
+
+
+def test_a_cancel_without_a_command_answers_nobody() -> None:
+    reader = Reader()
+    reader.frame(submitted(cron="0 * * * *"))
+    reader.frame(queued(f"j:{T}", next_at=T + HOUR))
+    reader.view.answered.clear()
+    reader.frame(facts.ExecutionCancelled(TENANT, "j", "", "", "overlap", T, f"j:{T}", -1))
+    assert reader.attempts() == [(f"j:{T}", 1, "cancelled")]
+    assert reader.view.answered == []
