@@ -36,12 +36,22 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
-from minutebook.client.operation_models import DryRun, Operation, OperationPage, RedriveManyRequest
+from minutebook.client.operation_models import (
+    BackfillDryRun,
+    BackfillRequest,
+    DryRun,
+    Operation,
+    OperationPage,
+    OperationRequest,
+    RedriveManyRequest,
+)
 from minutebook.client.preview_models import Preview, PreviewRequest
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
     AlertPage,
+    BackfillDryRun,
+    BackfillRequest,
     BatchRequest,
     BatchResult,
     Calendar,
@@ -63,6 +73,7 @@ _MODELS: Final = (
     PauseRequest,
     Operation,
     OperationPage,
+    OperationRequest,
     Preview,
     PreviewRequest,
     Problem,

@@ -34,7 +34,16 @@ from minutebook.domain.view_rows import (
     dead_row,
     partition_prefix,
 )
-from minutebook.ids import calendar_key, job_key, job_of, limit_key, operation_key, queue_key, task_key
+from minutebook.ids import (
+    calendar_key,
+    job_key,
+    job_of,
+    limit_key,
+    operation_command_id,
+    operation_key,
+    queue_key,
+    task_key,
+)
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
 from minutebook.store.port import Rows
@@ -192,6 +201,14 @@ class View:
         self.commit_all()
         return [row for part in self.parts for row in part.operations(tenant)]
 
+    def refusal(self, row: OperationRow) -> CommandRow | None:
+        """Why nothing more of a backfill could be done, as the partition of its job said; None if it did not say so."""
+        tenant, job_id = row.fact.tenant, row.fact.filter.job_id
+        if not job_id:
+            return None
+        part = self.parts[self.partition_of_job(tenant, job_id)]
+        return part.command(tenant, operation_command_id(tenant, job_id, row.fact.operation), job_id)
+
     def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
         """A job and where it stands."""
         return self.parts[self.partition_of_job(tenant, job_id)].job(tenant, job_id)
@@ -207,6 +224,12 @@ class View:
         partition = self.partition_of_job(tenant, job_id)
         self.commit(partition)
         return self.parts[partition].executions(tenant, job_id, start)
+
+    def skipped(self, tenant: str, job_id: str, start_at: int) -> Iterator[ExecutionRow]:
+        """Ranges of skipped instants of a job that end at `start_at` or later, by time."""
+        partition = self.partition_of_job(tenant, job_id)
+        self.commit(partition)
+        return self.parts[partition].skipped(tenant, job_id, start_at)
 
     def execution(self, tenant: str, name: str) -> ExecutionRow | None:
         """An execution with its attempts; one that is not due yet has no row."""

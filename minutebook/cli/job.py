@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
 
-from minutebook.cli import job_options as options
 from minutebook.cli.exits import ExitCode
-from minutebook.cli.options import Key, Reason, Yes, ask, read_payload
+from minutebook.cli.options import Key, Reason, Yes, ask, duration, read_payload
 from minutebook.cli.output import Format, Output, note, write_many, write_one
+from minutebook.cli.timing_options import (
+    CalendarExclude,
+    CalendarInclude,
+    DayMatch,
+    EndAt,
+    Every,
+    Fold,
+    Gap,
+    Jitter,
+    MaxRuns,
+    Misfire,
+    MisfireMax,
+    MisfireWindow,
+    Overlap,
+    PauseOnFailure,
+    StartAt,
+    Zone,
+)
 from minutebook.client import (
     CalendarsRequest,
     Command,
@@ -32,59 +49,116 @@ HISTORY: Final = ("execution", "attempt", "status", "due", "started", "ended", "
 
 @app.command()
 def submit(
-    ctx: typer.Context,
     task: Annotated[str, typer.Argument(help="Name of the task.")],
-    payload: options.Payload = None,
+    payload: Annotated[str | None, typer.Option(help="JSON, @FILE, or - for stdin.")] = None,
     id: Annotated[str | None, typer.Option("--id", help="Id of the job; made if not given.")] = None,
-    queue: options.Queue = None,
-    run_at: options.RunAt = None,
-    delay: options.Delay = None,
-    cron: options.Cron = None,
-    every: options.Every = None,
-    zone: options.Zone = None,
-    start_at: options.StartAt = None,
-    end_at: options.EndAt = None,
-    max_runs: options.MaxRuns = None,
-    calendar_exclude: options.CalendarExclude = None,
-    calendar_include: options.CalendarInclude = None,
-    gap: options.Gap = None,
-    fold: options.Fold = None,
-    day_match: options.DayMatch = None,
-    jitter: options.Jitter = None,
-    misfire: options.Misfire = None,
-    misfire_window: options.MisfireWindow = None,
-    misfire_max: options.MisfireMax = None,
-    overlap: options.Overlap = None,
-    pause_on_failure: options.PauseOnFailure = None,
-    late: options.Late = None,
-    timeout: options.Timeout = None,
-    retry_max_attempts: options.RetryMaxAttempts = None,
-    retry_first: options.RetryFirst = None,
-    retry_max: options.RetryMax = None,
-    max_losses: options.MaxLosses = None,
-    deadline: options.Deadline = None,
-    start_deadline: options.StartDeadline = None,
-    stuck_after: options.StuckAfter = None,
-    on_stuck: options.OnStuck = None,
-    priority: options.Priority = None,
-    limit: options.Limit = None,
-    notify: options.Notify = None,
+    queue: Annotated[str | None, typer.Option(help="Queue; `default` if not given.")] = None,
+    run_at: Annotated[
+        str | None, typer.Option(help="Instant with offset, such as 2030-01-31T08:00:00Z.")
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option(help="From now, such as 30s, 2m or PT2M.", parser=duration)
+    ] = None,
+    cron: Annotated[str | None, typer.Option(help="When, as in `minutebook schedule preview`.")] = None,
+    every: Every = None,
+    zone: Zone = None,
+    start_at: StartAt = None,
+    end_at: EndAt = None,
+    max_runs: MaxRuns = None,
+    calendar_exclude: CalendarExclude = None,
+    calendar_include: CalendarInclude = None,
+    gap: Gap = None,
+    fold: Fold = None,
+    day_match: DayMatch = None,
+    jitter: Jitter = None,
+    misfire: Misfire = None,
+    misfire_window: MisfireWindow = None,
+    misfire_max: MisfireMax = None,
+    overlap: Overlap = None,
+    pause_on_failure: PauseOnFailure = None,
+    late: Annotated[
+        str | None, typer.Option(help="refuse or run, for a run-at more than a day past.")
+    ] = None,
+    timeout: Annotated[str | None, typer.Option(help="Of one attempt, such as 30s.", parser=duration)] = None,
+    retry_max_attempts: Annotated[
+        int | None, typer.Option(help="Failures after which it is given up; 5 if not given.")
+    ] = None,
+    retry_first: Annotated[
+        str | None, typer.Option(help="Wait before the second attempt, such as 1s.", parser=duration)
+    ] = None,
+    retry_max: Annotated[
+        str | None, typer.Option(help="Longest wait between attempts, such as 1h.", parser=duration)
+    ] = None,
+    max_losses: Annotated[
+        int | None, typer.Option(help="Lost attempts after which it is given up; 10 if not given.")
+    ] = None,
+    deadline: Annotated[
+        str | None, typer.Option(help="For all attempts, from the due instant.", parser=duration)
+    ] = None,
+    start_deadline: Annotated[
+        str | None, typer.Option(help="For the first start, from the due instant.", parser=duration)
+    ] = None,
+    stuck_after: Annotated[
+        str | None,
+        typer.Option(help="Without progress for so long an attempt is reported.", parser=duration),
+    ] = None,
+    on_stuck: Annotated[str | None, typer.Option(help="report or stop; needs --stuck-after.")] = None,
+    priority: Annotated[int | None, typer.Option(help="0 to 9, 9 goes first; 5 if not given.")] = None,
+    limit: Annotated[
+        str | None, typer.Option(help="Limit that holds beside the tenant's, where one is declared.")
+    ] = None,
+    notify: Annotated[
+        str | None, typer.Option(help="https URL that its alerts go to; the tenant's target if not given.")
+    ] = None,
     key: Key = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Create a job. Without --run-at, --delay, --cron and --every it runs at once."""
-    objects: dict[str, type[msgspec.Struct]] = {
-        "retry": RetryRequest,
-        "misfire": MisfireRequest,
-        "calendars": CalendarsRequest,
+    retry = _given({"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max})
+    misfires = _given({"policy": misfire, "window": misfire_window, "max": misfire_max})
+    calendars = _given({"exclude": calendar_exclude, "include": calendar_include})
+    given = {
+        "id": id,
+        "queue": queue,
+        "run_at": run_at,
+        "delay": delay,
+        "cron": cron,
+        "every": every,
+        "zone": zone,
+        "start_at": start_at,
+        "end_at": end_at,
+        "max_runs": max_runs,
+        "calendars": CalendarsRequest(**calendars) if calendars else None,
+        "gap": gap,
+        "fold": fold,
+        "day_match": day_match,
+        "jitter": jitter,
+        "misfire": MisfireRequest(**misfires) if misfires else None,
+        "overlap": overlap,
+        "pause_on_failure": pause_on_failure,
+        "late": late,
+        "timeout": timeout,
+        "retry": RetryRequest(**retry) if retry else None,
+        "max_losses": max_losses,
+        "deadline": deadline,
+        "start_deadline": start_deadline,
+        "stuck_after": stuck_after,
+        "on_stuck": on_stuck,
+        "priority": priority,
+        "limit": limit,
+        "notify": notify,
     }
-    given = options.members(ctx.params, JobRequest, objects)
-    request = JobRequest(payload=read_payload(payload), **given)
+    request = JobRequest(task=task, payload=read_payload(payload), **_given(given))
     with SyncClient() as client:
         answer = client.submit(request, key=key)
     if isinstance(answer, Command):
         raise undecided(answer, output)
     write_job(answer, output)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Those that are there; the others have the API's defaults."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 @app.command()
@@ -165,11 +239,17 @@ def write_job(job: Job, output: Format) -> None:
     write_one(job, output, {name: value for name, value in fields.items() if value is not None})
 
 
+def rule_of(job: Job | JobRequest) -> str:
+    """When a job is due, without its bounds."""
+    if job.cron:
+        return f"{job.cron} ({job.zone})"
+    return f"every {job.every}" if job.every else str(job.run_at)
+
+
 def _when(job: Job) -> str:
     """The rule of a job, and what differs from the defaults of it."""
-    rule = f"{job.cron} ({job.zone})" if job.cron else f"every {job.every}" if job.every else job.run_at
     parts = [
-        str(rule),
+        rule_of(job),
         f"from {job.start_at}" if job.start_at else "",
         f"until {job.end_at}" if job.end_at else "",
         f"{job.max_runs} runs at most" if job.max_runs else "",

@@ -4,60 +4,95 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-import msgspec
 import typer
 from msgspec import UNSET
 
-from minutebook.cli import job_options as options
-from minutebook.cli.job import JobId, undecided, write_job
+from minutebook.cli.job import JobId, rule_of, undecided, write_job
 from minutebook.cli.job import app as app
-from minutebook.cli.options import Key, Reason, read_payload
+from minutebook.cli.options import Key, Reason, duration, read_payload
 from minutebook.cli.output import Format, Output, write_many
-from minutebook.client import Command, Job, JobChange, JobVersion, RetryChange, SyncClient
-from minutebook.client.change_models import CalendarsChange, MisfireChange
+from minutebook.cli.timing_options import (
+    CalendarExclude,
+    CalendarInclude,
+    DayMatch,
+    EndAt,
+    Every,
+    Fold,
+    Gap,
+    Jitter,
+    MaxRuns,
+    Misfire,
+    MisfireMax,
+    MisfireWindow,
+    Overlap,
+    PauseOnFailure,
+    StartAt,
+    Zone,
+)
+from minutebook.client import (
+    CalendarsChange,
+    Command,
+    Job,
+    JobChange,
+    JobVersion,
+    MisfireChange,
+    RetryChange,
+    SyncClient,
+)
 
 _VERSIONS: Final = ("version", "changed", "task", "when", "reason")
 
 
 @app.command()
 def edit(
-    ctx: typer.Context,
     job: JobId,
+    payload: Annotated[str | None, typer.Option(help="JSON, @FILE, or - for stdin.")] = None,
     task: Annotated[str | None, typer.Option(help="Name of the task.")] = None,
-    payload: options.Payload = None,
-    queue: options.Queue = None,
-    run_at: options.RunAt = None,
-    delay: options.Delay = None,
-    cron: options.Cron = None,
-    every: options.Every = None,
-    zone: options.Zone = None,
-    start_at: options.StartAt = None,
-    end_at: options.EndAt = None,
-    max_runs: options.MaxRuns = None,
-    calendar_exclude: options.CalendarExclude = None,
-    calendar_include: options.CalendarInclude = None,
-    gap: options.Gap = None,
-    fold: options.Fold = None,
-    day_match: options.DayMatch = None,
-    jitter: options.Jitter = None,
-    misfire: options.Misfire = None,
-    misfire_window: options.MisfireWindow = None,
-    misfire_max: options.MisfireMax = None,
-    overlap: options.Overlap = None,
-    pause_on_failure: options.PauseOnFailure = None,
-    late: options.Late = None,
-    timeout: options.Timeout = None,
-    retry_max_attempts: options.RetryMaxAttempts = None,
-    retry_first: options.RetryFirst = None,
-    retry_max: options.RetryMax = None,
-    max_losses: options.MaxLosses = None,
-    deadline: options.Deadline = None,
-    start_deadline: options.StartDeadline = None,
-    stuck_after: options.StuckAfter = None,
-    on_stuck: options.OnStuck = None,
-    priority: options.Priority = None,
-    limit: options.Limit = None,
-    notify: options.Notify = None,
+    queue: Annotated[str | None, typer.Option(help="Queue.")] = None,
+    run_at: Annotated[str | None, typer.Option(help="Once, at an instant with offset.")] = None,
+    delay: Annotated[str | None, typer.Option(help="Once, from now, such as 30s.", parser=duration)] = None,
+    cron: Annotated[str | None, typer.Option(help="When, as in `minutebook schedule preview`.")] = None,
+    every: Every = None,
+    zone: Zone = None,
+    start_at: StartAt = None,
+    end_at: EndAt = None,
+    max_runs: MaxRuns = None,
+    calendar_exclude: CalendarExclude = None,
+    calendar_include: CalendarInclude = None,
+    gap: Gap = None,
+    fold: Fold = None,
+    day_match: DayMatch = None,
+    jitter: Jitter = None,
+    misfire: Misfire = None,
+    misfire_window: MisfireWindow = None,
+    misfire_max: MisfireMax = None,
+    overlap: Overlap = None,
+    pause_on_failure: PauseOnFailure = None,
+    timeout: Annotated[str | None, typer.Option(help="Of one attempt, such as 30s.", parser=duration)] = None,
+    retry_max_attempts: Annotated[
+        int | None, typer.Option(help="Failures after which it is given up.")
+    ] = None,
+    retry_first: Annotated[
+        str | None, typer.Option(help="Wait before the second attempt.", parser=duration)
+    ] = None,
+    retry_max: Annotated[
+        str | None, typer.Option(help="Longest wait between attempts.", parser=duration)
+    ] = None,
+    max_losses: Annotated[int | None, typer.Option(help="Lost attempts after which it is given up.")] = None,
+    deadline: Annotated[
+        str | None, typer.Option(help="For all attempts, from the due instant.", parser=duration)
+    ] = None,
+    start_deadline: Annotated[
+        str | None, typer.Option(help="For the first start, from the due instant.", parser=duration)
+    ] = None,
+    stuck_after: Annotated[
+        str | None,
+        typer.Option(help="Without progress for so long an attempt is reported.", parser=duration),
+    ] = None,
+    on_stuck: Annotated[str | None, typer.Option(help="report or stop; needs --stuck-after.")] = None,
+    priority: Annotated[int | None, typer.Option(help="0 to 9, 9 goes first.")] = None,
+    limit: Annotated[str | None, typer.Option(help="Limit that holds beside the tenant's.")] = None,
+    notify: Annotated[str | None, typer.Option(help="https URL that its alerts go to.")] = None,
     default: Annotated[
         list[str] | None, typer.Option(help="Field that gets its default back; may be repeated.")
     ] = None,
@@ -65,16 +100,43 @@ def edit(
     output: Output = Format.TABLE,
 ) -> None:
     """Change a job from its next instant on; what is not given stays."""
-    objects: dict[str, type[msgspec.Struct]] = {
-        "retry": RetryChange,
-        "misfire": MisfireChange,
-        "calendars": CalendarsChange,
+    misfires = _given({"policy": misfire, "window": misfire_window, "max": misfire_max})
+    calendars = _given({"exclude": calendar_exclude, "include": calendar_include})
+    retry = _given({"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max})
+    given = {
+        "task": task,
+        "queue": queue,
+        "run_at": run_at,
+        "delay": delay,
+        "cron": cron,
+        "every": every,
+        "zone": zone,
+        "start_at": start_at,
+        "end_at": end_at,
+        "max_runs": max_runs,
+        "calendars": CalendarsChange(**calendars) if calendars else None,
+        "gap": gap,
+        "fold": fold,
+        "day_match": day_match,
+        "jitter": jitter,
+        "misfire": MisfireChange(**misfires) if misfires else None,
+        "overlap": overlap,
+        "pause_on_failure": pause_on_failure,
+        "timeout": timeout,
+        "retry": RetryChange(**retry) if retry else None,
+        "max_losses": max_losses,
+        "deadline": deadline,
+        "start_deadline": start_deadline,
+        "stuck_after": stuck_after,
+        "on_stuck": on_stuck,
+        "priority": priority,
+        "limit": limit,
+        "notify": notify,
     }
-    change = options.members(ctx.params, JobChange, objects)
     text = read_payload(payload)
+    change = _given(given) | _defaults(default or [], _given(given))
     if text is not UNSET:
         change["payload"] = text
-    change |= _defaults(default or [], change)
     if not change:
         raise typer.BadParameter("say what is to change, such as --cron or --payload")
     with SyncClient() as client:
@@ -114,8 +176,12 @@ def versions(job: JobId, output: Output = Format.TABLE) -> None:
 
 def _version_row(item: JobVersion) -> tuple[object, ...]:
     body = item.body
-    when = f"{body.cron} ({body.zone})" if body.cron is not UNSET else body.run_at
-    return item.version, item.changed_at, body.task, when, item.reason
+    return item.version, item.changed_at, body.task, rule_of(body), item.reason
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Those that are there; the others stay as they are."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _defaults(names: list[str], given: dict[str, Any]) -> dict[str, None]:

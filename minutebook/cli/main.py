@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from minutebook import __version__
 from minutebook.cli import (
     alert,
+    backfill,
     calendar,
     dead_letter,
     execution,
@@ -87,6 +88,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+job_changes.app.command()(backfill.backfill)
 app.add_typer(job_changes.app, name="job")
 app.add_typer(execution.app, name="execution")
 app.add_typer(queue.app, name="queue")

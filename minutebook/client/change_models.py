@@ -33,7 +33,7 @@ class RetryChange(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True
 
 
 class MisfireChange(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """What is to become of instants that were missed; what is left out stays, null is the default."""
+    """What is to become of missed instants; what is left out stays, null is the default."""
 
     policy: Annotated[Misfire | UnsetType | None, _Default] = UNSET
     window: Annotated[DurationText | UnsetType | None, _Default] = UNSET
@@ -41,10 +41,10 @@ class MisfireChange(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=Tr
 
 
 class CalendarsChange(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """Calendars that are to bound a job; what is left out stays, null is none."""
+    """Calendars that are to bound the instants; what is left out stays, null is none."""
 
-    exclude: list[Name] | UnsetType | None = UNSET
-    include: list[Name] | UnsetType | None = UNSET
+    exclude: Annotated[list[Name] | UnsetType | None, _Default] = UNSET
+    include: Annotated[list[Name] | UnsetType | None, _Default] = UNSET
 
 
 class JobChange(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

@@ -75,9 +75,9 @@ def _moved(book: Book, row: bytes, now: int) -> Iterator[tuple[str, str, int]]:
     if job is None or job.is_once or job.status == "cancelled" or job.next_at <= now:
         return
     tenant, job_id = keys.names(row)
-    after = max(now, job.last_at)  # what is on record gave an execution its id
     try:
-        next_at = plans.next_at(book, tenant, job_id, job_version(book, row, job.version), after)
+        version, after = job_version(book, row, job.version), max(now, job.last_at)
+        next_at = plans.next_at(book, tenant, job_id, version, after)
     except ScheduleError:
         return  # a zone that this zone data lacks: what was computed stands
     if next_at != job.next_at:

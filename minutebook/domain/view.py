@@ -173,6 +173,23 @@ class PartitionView:
         for key, value in self._rows.scan("executions", max(first, start), end):
             yield key, f"{job_id}:{keys.execution_suffix(job, key)}", decode(value)
 
+    def has_execution(self, tenant: str, job_id: str, at: int) -> bool:
+        """Whether the instant of a job became an execution, which may still be open."""
+        key = keys.execution_row(keys.job_row(self.prefix, tenant, job_id), at)
+        return self.read("executions", key, ExecutionRow) is not None
+
+    def skipped(self, tenant: str, job_id: str, start_at: int) -> Iterator[ExecutionRow]:
+        """Ranges of skipped instants of a job that end at `start_at` or later, by time. Reads committed rows only."""
+        job = keys.job_row(self.prefix, tenant, job_id)
+        for _, first_at in self._rows.scan(
+            "skips", keys.execution_row(job, start_at), keys.executions_of(job)[1]
+        ):
+            row = self.read(
+                "executions", keys.execution_row(job, _DECODERS[int](first_at), b"s"), ExecutionRow
+            )
+            if row is not None:
+                yield row
+
     def command(self, tenant: str, command_id: str, job_id: str) -> CommandRow | None:
         """What a command of that job was answered."""
         return self.read("commands", keys.command_row(self.prefix, tenant, command_id, job_id), CommandRow)

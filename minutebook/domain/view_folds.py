@@ -97,6 +97,7 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
     view.dirty["executions"][key] = ExecutionRow(
         job.progress.version, event.first_at, "skipped", attempt, skip=skip
     )
+    view.dirty["skips"][keys.execution_row(job.key, event.last_at)] = event.first_at
     if event.next_at != UNCHANGED:
         view.move_next(event.tenant, job, event.next_at)
     job.progress.skipped += event.count

@@ -38,6 +38,7 @@ FAMILIES: Final = (
     "tasks",
     "calendars",
     "calendar_jobs",
+    "skips",
 )
 FORMAT: Final = 4
 """Version of these rows: a view of another version is dropped and folded again."""

@@ -59,9 +59,11 @@ WRITES = [
 OPERATES = [
     ("POST", "/v1/executions/a:1/redrive"),
     ("POST", "/v1/dead-letters/redrive"),
+    ("POST", "/v1/operations"),
     ("POST", "/v1/operations/a/cancel"),
     ("PUT", "/v1/calendars/a"),
     ("DELETE", "/v1/calendars/a"),
+    ("POST", "/v1/jobs/a/backfill"),
     ("POST", "/v1/queues"),
     ("POST", "/v1/queues/a/pause"),
     ("POST", "/v1/queues/a/drain"),

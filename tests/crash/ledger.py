@@ -83,6 +83,8 @@ class Ledger:
                 name = (event.tenant, event.execution)
                 self.requested.add(name)
                 self._executions[name].status = "scheduled"
+            case facts.ExecutionsPlaced():
+                self._placed(fact, event)
             case facts.ExecutionsQueued():
                 self._due(fact, event)
             case facts.ExecutionsDueGranted():
@@ -148,6 +150,14 @@ class Ledger:
             )
         self.causes[name].append("redriven")
         one.status, one.outcome, one.attempt = "scheduled", "", event.attempt
+
+    def _placed(self, fact: Fact, event: facts.ExecutionsPlaced) -> None:
+        for at in event.scheduled_at:
+            name = (event.tenant, f"{event.job_id}:{at}")
+            one = self._executions[name]
+            if one.status:
+                self._complain(fact, name, f"placed, though {one.status}")
+            one.status = "scheduled"
 
     def _due(self, fact: Fact, event: Any) -> None:
         rows = zip(event.tenant, event.executions, event.attempts, event.due_at, strict=True)

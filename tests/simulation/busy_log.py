@@ -30,7 +30,6 @@ from minutebook.domain.state import NONE_AT, PAUSED, UNCHANGED
 from minutebook.domain.timing import Timing
 from minutebook.domain.workers import WISHES
 from minutebook.wire.frames import encode_frame
-from streams.cycle import REMEMBERED_DAYS
 from tests.simulation.busy_calendars import BusyCalendars
 from tests.simulation.busy_permits import BusyPermits
 from tests.simulation.log_maker import (
@@ -136,6 +135,7 @@ class BusyLog:
             permits.step,
             permits.step,
             self._start_operation,
+            self._start_backfill,
             self._advance_operations,
             self._advance_operations,
             self._cancel_operation,
@@ -424,7 +424,11 @@ class BusyLog:
     def _forget(self) -> None:
         today = self.maker.clock.now() // keys.DAY_MS
         self.maker.add(
-            *(facts.DayForgotten(day) for day in self.maker.book.cursor.days if today - day > REMEMBERED_DAYS)
+            *(
+                facts.DayForgotten(day)
+                for day in self.maker.book.cursor.days
+                if today - day > keys.REMEMBERED_DAYS
+            )
         )
 
     def _note(self) -> None:
@@ -458,6 +462,17 @@ class BusyLog:
                 **self._about_operation(),  # type: ignore[arg-type]  # fields of the command
                 filter=wanted,
                 rate_per_s=self._random.choice((0, 0, 1)),
+            )
+        )
+
+    def _start_backfill(self) -> None:
+        until_at = self.maker.clock.now() - self._random.randint(0, 3_600_000)
+        from_at = until_at - self._random.choice((60_000, 3_600_000, 30 * 3_600_000))
+        self.maker.command(
+            StartOperation(
+                **self._about_operation(),  # type: ignore[arg-type]  # fields of the command
+                kind="backfill",
+                filter=OperationFilter(job_id=self._job(), from_at=from_at, until_at=until_at),
             )
         )
 

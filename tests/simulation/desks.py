@@ -41,7 +41,7 @@ class Desks:
         for desk in self.desks:
             draft = Draft(desk.book, desk.reader.position + 1, desk.now)
             draft.add(facts.QueueCopied(name, 1, False, []))
-            desk._keep(draft, desk.core)
+            desk.keep(draft, desk.core)
 
     def submit(self, *jobs: str, tenant: str = TENANT, **fields: object) -> None:
         """Jobs that are due now."""
@@ -60,7 +60,7 @@ class Desks:
         draft.add(facts.AttemptsLost([tenant], "session_died", [0], [name], [-1], [""], [0], [False]))
         where = (row.version, row.generation, row.attempt, row.scheduled_at, row.due_at, desk.now)
         draft.add(facts.ExecutionDead(tenant, name, *where, cause, error_type, "no"))
-        desk._keep(draft, desk.core)
+        desk.keep(draft, desk.core)
 
     def dead(self, *jobs: str, tenant: str = TENANT, **why: str) -> list[str]:
         """Jobs whose one execution is given up now; their executions."""
@@ -75,9 +75,14 @@ class Desks:
         return names
 
     def start(
-        self, operation: str = "op", rate_per_s: int = 0, tenant: str = TENANT, **wanted: object
+        self,
+        operation: str = "op",
+        rate_per_s: int = 0,
+        tenant: str = TENANT,
+        kind: str = "redrive",
+        **wanted: object,
     ) -> None:
-        """Redrive all that fit."""
+        """Redrive all that fit, unless another kind is given."""
         command = StartOperation(
             tenant=tenant,
             operation=operation,
@@ -85,6 +90,7 @@ class Desks:
             issued_at=self.now,
             actor="anna",
             reason="fixed",
+            kind=kind,
             filter=OperationFilter(**wanted),  # type: ignore[arg-type]  # as the caller says
             rate_per_s=rate_per_s,
         )

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from minutebook.client import (
     ApiError,
+    BackfillDryRun,
     Client,
     ClientSettings,
     Command,
@@ -42,7 +43,7 @@ from minutebook.client.models import (
     QueuePage,
     WholeExecution,
 )
-from minutebook.client.operation_models import Operation, OperationPage, OperationProgress
+from minutebook.client.operation_models import Operation, OperationFilter, OperationPage, OperationProgress
 
 Handler = Callable[[httpx.Request], httpx.Response]
 NOW = "2030-01-01T00:00:00.000Z"
@@ -363,17 +364,22 @@ OPERATION = Operation(
     id="op",
     kind="redrive",
     state="running",
-    filter=DeadLetterFilter(task="t"),
+    filter=OperationFilter(task="t"),
     rate_per_s=None,
     reason="",
     actor="",
     progress=OperationProgress(matched=None, done=0, refused=0, left=None),
 )
 
+FILLED = BackfillDryRun(matched=2, would_run=0, refused=2, first_at=None, last_at=None, reasons=[])
+WEEK = ("2026-06-01T00:00:00Z", "2026-06-08T00:00:00Z")
+
 
 def operations(seen: list[httpx.Request]) -> Handler:
     def handle(request: httpx.Request) -> httpx.Response:
         seen.append(request)
+        if b"dry_run" in request.content and "backfill" in request.url.path:
+            return answer(200, FILLED)
         if b"dry_run" in request.content:
             return answer(200, DryRun(matched=0, complete=True, reasons=[]))
         if request.url.path == "/v1/operations":
@@ -411,8 +417,27 @@ async def test_calls_on_operations_say_what_is_meant() -> None:
     assert len({keys[2], keys[5], keys[6]} - {None}) == 3
 
 
+async def test_calls_on_backfills_say_what_is_meant() -> None:
+    seen: list[httpx.Request] = []
+    async with client_of(operations(seen)) as client:
+        assert await client.count_backfill("a/b", *WEEK) == FILLED
+        assert await client.backfill("a", *WEEK, rate_per_s=5, reason="paused", key="k") == OPERATION
+        await client.backfill("a", *WEEK)
+    shown = f'"from":"{WEEK[0]}","until":"{WEEK[1]}"'
+    assert [(request.url.raw_path.decode(), request.content.decode()) for request in seen] == [
+        ("/v1/jobs/a%2Fb/backfill", f'{{{shown},"dry_run":true}}'),
+        ("/v1/jobs/a/backfill", f'{{{shown},"rate_per_s":5,"reason":"paused"}}'),
+        ("/v1/jobs/a/backfill", f"{{{shown}}}"),
+    ]
+    keys = [request.headers.get("idempotency-key") for request in seen]
+    assert (keys[0], keys[1]) == (None, "k")
+    assert keys[2]
+
+
 def test_sync_calls_on_operations_do_the_same() -> None:
     with SyncClient(settings(), transport=httpx.MockTransport(operations([]))) as client:
+        assert client.count_backfill("a", *WEEK) == FILLED
+        assert client.backfill("a", *WEEK) == OPERATION
         assert client.count_dead_letters(DeadLetterFilter()).complete
         assert client.redrive_many(DeadLetterFilter()) == OPERATION
         assert client.operation("op", wait=1) == OPERATION
