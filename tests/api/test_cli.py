@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from api import decisions
 from minutebook.cli import (
     alert,
+    calendar,
     dead_letter,
     execution,
     job,
@@ -44,7 +45,7 @@ def key() -> str:
 @pytest.fixture
 def run(world: Installation, key: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = ClientSettings(url="http://api", api_key=SecretStr(key), retries_max=0)
-    for module in (job, job_changes, queue, limit, execution, dead_letter, alert, task, workers):
+    for module in (job, job_changes, calendar, queue, limit, execution, dead_letter, alert, task, workers):
         client = partial(SyncClient, settings, transport=httpx.ASGITransport(app=world.app))
         monkeypatch.setattr(module, "SyncClient", client)
 
@@ -192,6 +193,10 @@ def test_timing_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]
         " --misfire latest --misfire-window 2d --misfire-max 7 --overlap queue_one --gap skip --fold last"
         " --day-match and --jitter 5m --pause-on-failure"
     )
+    dates = {"holidays": "2030-05-01", "stocktaking": "2030-05-02", "working-days": "2030-02-01..2030-12-31"}
+    for name, days in dates.items():
+        assert run("calendar", "set", name, days) == 0
+    capsys.readouterr()
     assert run("job", "submit", "t", *timing.split(), "-o", "json") == 0
     job = json.loads(capsys.readouterr().out)
     said = {
