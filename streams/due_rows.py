@@ -23,6 +23,7 @@ DUE_MS: Final = 5
 DUE_ROWS: Final = 1_000
 """A busy machine stretches the clock: so many rows are read in a cycle all the same."""
 DUE_ROWS_MAX: Final = 4_000
+DUE_PORTION: Final = 250
 AHEAD_MS: Final = 60_000
 AHEAD_ROWS: Final = 200
 AHEAD_MAX: Final = 20_000
@@ -62,21 +63,41 @@ class DueRows:
         """Rows of the time index that are due go into the due set; what cannot wait there is recorded at once."""
         bound = keys.index_bound(draft.now + 1)
         until = self._monotonic() + DUE_MS / 1000
-        index, rows, read = self._index, list[Due](), 0
-        while max(read, len(rows)) < DUE_ROWS_MAX and (key := index.head()) is not None and key < bound:
-            index.pop()
-            read += 1
-            taken.due.append(key)
-            found = self._one_due(draft, key, rows)
-            if len(found) == 1 and self._may_wait(found[0]):
-                self.held.put(taken.due.pop(), found[0], draft.now)
-            else:
-                rows += found
+        rows, read = list[Due](), 0
+        while (left := DUE_ROWS_MAX - max(read, len(rows))) > 0 and (
+            portion := self._index.take(bound, min(left, DUE_PORTION))
+        ):
+            read += len(portion)
+            self._take_in(portion, draft, taken, rows)
             if draft.is_full() or (max(read, len(rows)) >= DUE_ROWS and self._monotonic() > until):
                 break
         _queue(draft, rows)
         if taken.due:
             draft.slices.append(Slice("", -1, self._through(draft), len(draft.events)))
+
+    def _take_in(self, portion: list[bytes], draft: Draft, taken: Taken, rows: list[Due]) -> None:
+        """Rows of the time index into the due set, or into `rows` where they cannot wait there; beyond `DUE_ROWS_MAX` of
+        those, or a full frame, the rest of the portion waits for another cycle.
+        """
+        now, ahead, hold = draft.now, {} if self.poisoned else self._ahead, self.held.put
+        rest = iter(portion)
+        try:
+            for key in rest:
+                due = ahead.pop(key, None)
+                if due is not None and is_still_so(due, now) and due.queue not in self._open_queues:
+                    hold(key, due, now)
+                    continue
+                taken.due.append(key)
+                found = self._one_due(draft, key, rows)
+                if len(found) == 1 and self._may_wait(found[0]):
+                    hold(taken.due.pop(), found[0], now)
+                else:
+                    rows += found
+                if draft.is_full() or len(rows) >= DUE_ROWS_MAX:
+                    break
+        finally:
+            for key in rest:
+                self._index.put(key)
 
     def read_ahead(self, now: int) -> bool:
         """Find out, in an idle moment, what the next minute's rows stand for. False if there is no more to do."""
@@ -105,9 +126,6 @@ class DueRows:
         if self.poisoned and _place(key) in self.poisoned:
             self._stuck = min(self._stuck or key, key)
             return []
-        ahead = self._ahead.pop(key, None)
-        if ahead is not None and is_still_so(ahead, draft.now):
-            return [ahead]
         try:
             found, events = due_of(self._book, key, draft.now)
             if events and rows:
@@ -146,12 +164,13 @@ class DueRows:
 
     def follow(self) -> None:
         """Rows written and deleted by the frame about to be committed."""
-        for key, value in self._book.index.pending.items():
-            self._ahead.pop(key, None)
-            self.held.remove(key)
-            if value is None:
-                self._index.remove(key)
-            else:
+        pending = self._book.index.pending
+        for key in pending.keys() & self._ahead.keys():
+            del self._ahead[key]
+        self.held.remove(pending.keys())
+        self._index.remove([key for key, value in pending.items() if value is None])
+        for key, value in pending.items():
+            if value is not None:
                 self._index.put(key)
 
     def is_in_index(self, key: bytes) -> bool:

@@ -7,8 +7,10 @@ twice. It waits `HOLD_MS` at most, and not at all where nobody takes: then it is
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Set
+from typing import Final
+
+import msgspec
 
 from minutebook.domain import keys
 from minutebook.domain.due import Due
@@ -21,7 +23,7 @@ HELD_MAX: Final = 16_384
 """Executions held in memory; what comes on top is queued."""
 
 
-class Held(NamedTuple):
+class Held(msgspec.Struct, frozen=True, gc=False):
     """One execution that is due, the row of the time index that says so, and since when it is held here, ms."""
 
     key: bytes
@@ -92,9 +94,10 @@ class DueSet:
         opened = self._lanes[lane] = DueLane(lane, self._live)
         return opened
 
-    def remove(self, key: bytes) -> None:
-        """That row of the time index is deleted."""
-        self._live.pop(key, None)
+    def remove(self, rows: Set[bytes]) -> None:
+        """Those rows of the time index were written anew, or deleted."""
+        for key in rows & self._live.keys():
+            del self._live[key]
 
     def take_overdue(self, now: int, most: int) -> Iterator[Held]:
         """Take out what must not wait here any longer, `most` at a time."""

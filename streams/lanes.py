@@ -86,7 +86,7 @@ class Lanes:
                 lane = self._lanes.get(prefix) or self._open(prefix)
                 touched.append(lane)
             if value is None:
-                lane.window.remove(key)
+                lane.window.remove([key])
             else:
                 self._is_empty = False
                 lane.window.put(key)

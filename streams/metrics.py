@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter as Tally
 from collections.abc import Iterable
 from typing import Final
 
@@ -25,10 +26,10 @@ class Lateness(Collector):
 
     def observe(self, due_at: list[int], now: int) -> None:
         """All rows of one event, ms."""
-        for at in due_at:
+        for at, rows in Tally(due_at).items():
             late_s = max(now - at, 0) / 1000
-            self._sum_s += late_s
-            self._counts[bisect_left(LATENESS_BUCKETS_S, late_s)] += 1
+            self._sum_s += late_s * rows
+            self._counts[bisect_left(LATENESS_BUCKETS_S, late_s)] += rows
 
     def collect(self) -> Iterable[Metric]:
         """See prometheus_client."""

@@ -266,7 +266,7 @@ def senseless(report: Report, position: int) -> str:
         rows = len(part.executions)
         if len(part.tenant) != rows or len(part.tokens) != rows or rows > ROWS_MAX:
             return "columns of unequal length"
-        if any(not 0 <= number < len(part.tenants) for number in part.tenant):
+        if any(not 0 <= number < len(part.tenants) for number in set(part.tenant)):
             return "a tenant that is not in the dictionary"
     if report.succeeded is not None:
         rows = len(report.succeeded.executions)

@@ -7,6 +7,8 @@ bounded, and a row written meanwhile can never slip between what was loaded and 
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
+from collections.abc import Iterable
 from itertools import takewhile
 from typing import Final
 
@@ -77,6 +79,20 @@ class Window:
         self._live.discard(self._sorted[self._next])
         self._next += 1
 
+    def take(self, bound: bytes, most: int) -> list[bytes]:
+        """Take the smallest rows before `bound` out of memory, one at least if there is one, up to `most`."""
+        first = self.head()
+        if first is None or first >= bound:
+            return []
+        if self._late:
+            self.pop()
+            return [first]
+        end = bisect_left(self._sorted, bound, self._next, min(self._next + most, len(self._sorted)))
+        found = [key for key in self._sorted[self._next : end] if key in self._live]
+        self._live.difference_update(found)
+        self._next = end
+        return found
+
     def put(self, key: bytes) -> None:
         """A row was written, or one that was taken out is put back."""
         if key in self._live or (self._through is not None and key > self._through):
@@ -89,9 +105,9 @@ class Window:
         if len(self._live) > 2 * self._max:
             self._trim()
 
-    def remove(self, key: bytes) -> None:
-        """A row was deleted."""
-        self._live.discard(key)
+    def remove(self, rows: Iterable[bytes]) -> None:
+        """Rows were deleted."""
+        self._live.difference_update(rows)
 
     def coming(self, bound: bytes, most: int) -> list[bytes]:
         """Up to `most` of the next rows before `bound` that no earlier call has named.

@@ -90,13 +90,14 @@ def resume(book: Book, row: bytes, job: Job, command: ResumeJob, stamp: int) -> 
 
 def edit(book: Book, row: bytes, job: Job, command: EditJob, stamp: int) -> list[Event]:
     """The events of an edit: what the version so far still owes, then the new one. Raises Refusal."""
+    check_version(job, command.expected_version)
+    wanted, print_ = command.job, fingerprint(command.job)
+    if print_ == (job.edited or job.fingerprint):
+        return [_unchanged(command, "unchanged")]
     _check(job, command)
     before = book.specs.get(keys.spec_row(row, job.version))
     if before is None or (job.is_once and job.next_at == NONE_AT):
         raise Refusal("job_closed", "id", "the job was closed, only a redriven execution of it is open")
-    wanted, print_ = command.job, fingerprint(command.job)
-    if print_ == (job.edited or job.fingerprint):
-        return [_unchanged(command, "unchanged")]
     check_body(book, wanted, before.queue)
     definition = _anchored(described(wanted, print_, stamp), before)
     after = version_of(definition)

@@ -153,9 +153,13 @@ class PartitionView:
         progress = self.read("progress", key, Progress) if hot is None else hot.progress
         return None if row is None or progress is None else (row, progress)
 
-    def versions(self, tenant: str, job_id: str) -> Iterator[JobRow]:
-        """Earlier versions of a job, the oldest first. Reads committed rows only."""
-        start, end = keys.versions_of(keys.job_row(self.prefix, tenant, job_id))
+    def versions(self, tenant: str, job_id: str, through: int | None = None) -> Iterator[JobRow]:
+        """Versions of a job, the latest first, from number `through` on. Reads committed rows only."""
+        job = keys.job_row(self.prefix, tenant, job_id)
+        current = self.read("jobs", job, JobRow)
+        if current is not None and (through is None or current.version <= through):
+            yield current
+        start, end = keys.versions_of(job, through)
         for _, value in self._rows.scan("versions", start, end):
             yield _DECODERS[JobRow](value)
 
@@ -305,6 +309,12 @@ class PartitionView:
         """How many jobs of a tenant have their next instant in that minute, counted from the epoch. Reads committed rows only."""
         stored = self._rows.get("due_counts", keys.due_row(self.prefix, tenant, minute))
         return 0 if stored is None else _DECODERS[int](stored)
+
+    def due_counts(self, tenant: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """(minute, jobs due in it) of a tenant, from minute `start` up to `end`, not included. Reads committed rows only."""
+        first, last = (keys.due_row(self.prefix, tenant, minute) for minute in (start, end))
+        for key, value in self._rows.scan("due_counts", first, last):
+            yield keys.due_minute(key), _DECODERS[int](value)
 
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""

@@ -13,7 +13,7 @@ from typing import Any, Final, TypedDict
 import msgspec
 from msgspec import UNSET
 
-from minutebook.client.models import RetryRequest
+from minutebook.client.models import CalendarsRequest, MisfireRequest, Overlap, RetryRequest
 from minutebook.client.times import datetime_of, instant_of
 from minutebook.clock import ManualClock
 from minutebook.domain import events as facts
@@ -28,8 +28,10 @@ from minutebook.domain.commands import (
 )
 from minutebook.domain.policy import DEFAULT, PRIORITY, Policy
 from minutebook.domain.records import Inbox, Report
+from minutebook.domain.timing import Timing
 from minutebook.errors import MinutebookError
 from minutebook.ids import job_of
+from minutebook.schedule import DayMatch, Fold, Gap
 from minutebook.testing.partition import SESSION, Partition
 from minutebook.worker.app import App, Task
 from minutebook.worker.duration import Duration, duration_ms
@@ -133,7 +135,19 @@ class InMemoryScheduler:
         run_at: datetime | None = None,
         delay: Duration | None = None,
         cron: str | None = None,
+        every: Duration | None = None,
         zone: str = "UTC",
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        max_runs: int | None = None,
+        calendars: CalendarsRequest | None = None,
+        gap: Gap = "auto",
+        fold: Fold = "auto",
+        day_match: DayMatch = "or",
+        jitter: Duration = 0,
+        misfire: MisfireRequest | None = None,
+        overlap: Overlap = "allow",
+        pause_on_failure: bool = False,
         timeout: Duration = "5m",
         retry: RetryRequest | None = None,
         max_losses: int = DEFAULT.max_losses,
@@ -149,6 +163,17 @@ class InMemoryScheduler:
         known = task if isinstance(task, Task) else self._app.tasks.get(task)
         command_id = self._command_id()
         job_id = id or command_id
+        timing = Timing(
+            start_at=None if start_at is None else instant_of(start_at),
+            end_at=None if end_at is None else instant_of(end_at),
+            max_runs=max_runs,
+            gap=gap,
+            fold=fold,
+            day_match=day_match,
+            jitter_ms=duration_ms(jitter),
+            overlap=overlap,
+            is_paused_on_failure=pause_on_failure,
+        )
         self._decide(
             SubmitJob(
                 tenant=self._tenant,
@@ -161,11 +186,13 @@ class InMemoryScheduler:
                 run_at=None if run_at is None else instant_of(run_at),
                 delay_ms=None if delay is None else duration_ms(delay),
                 cron=cron,
+                every_ms=None if every is None else duration_ms(every),
                 zone=zone,
                 timeout_ms=duration_ms(timeout),
                 priority=priority,
                 limit=limit,
                 policy=_policy(retry, max_losses, deadline, start_deadline),
+                timing=_with(timing, misfire or MisfireRequest(), calendars or CalendarsRequest()),
             )
         )
         return job_id
@@ -328,6 +355,17 @@ def _policy(
         max_losses=max_losses,
         deadline_ms=None if deadline is None else duration_ms(deadline),
         start_deadline_ms=None if start_deadline is None else duration_ms(start_deadline),
+    )
+
+
+def _with(timing: Timing, misfire: MisfireRequest, calendars: CalendarsRequest) -> Timing:
+    return msgspec.structs.replace(
+        timing,
+        misfire=misfire.policy,
+        misfire_window_ms=duration_ms(misfire.window),
+        misfire_max=misfire.max,
+        exclude=calendars.exclude,
+        include=calendars.include,
     )
 
 

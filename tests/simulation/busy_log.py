@@ -182,7 +182,8 @@ class BusyLog:
                 {"every_ms": self._random.choice((7_000, 3_600_000))},
             )
         )
-        if "cron" in at and self._random.random() < 0.7:
+        at["timing"] = self._random.choice(TIMINGS if "cron" in at else TIMINGS[:3])
+        if "cron" in at and self._random.random() < 0.5:
             at |= self._calendars.timing(tenant)
         elif self._random.random() < 0.2:
             at["timing"] = Timing(is_paused_on_failure=True)

@@ -631,4 +631,9 @@ def test_the_view_shows_versions_pauses_and_what_is_next(maker: LogMaker) -> Non
     assert (progress.status, progress.version, progress.next_at) == ("paused", 3, T0 + DAY)
     assert progress.pause is not None
     assert (progress.pause.at, progress.pause.cause, progress.pause.reason) == (T0 + 7, "command", "why")
-    assert [(old.version, old.payload) for old in view.versions("acme", "a")] == [(1, b"1"), (2, b"2")]
+    assert [(old.version, old.payload) for old in view.versions("acme", "a")] == [
+        (3, b"3"),
+        (2, b"2"),
+        (1, b"1"),
+    ]
+    assert [old.version for old in view.versions("acme", "a", 2)] == [2, 1]

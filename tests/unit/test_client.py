@@ -20,12 +20,17 @@ from minutebook.client import (
     DeniedError,
     DryRun,
     Job,
+    JobChange,
     JobRequest,
+    JobVersion,
     NotFoundError,
     RefusedError,
+    RetryChange,
+    StaleVersionError,
     SyncClient,
     UnavailableError,
 )
+from minutebook.client.change_models import JobVersionPage
 from minutebook.client.models import (
     AlertPage,
     Counts,
@@ -166,6 +171,60 @@ async def test_read_waits_for_what_was_written() -> None:
     async with client_of(handle) as client:
         assert await client.cancel("a") is None
         await client.get("a")
+
+
+async def test_a_change_names_the_version_that_was_read() -> None:
+    """Given the job; given its id alone, it holds for any version. A key is kept over repeats."""
+    asked: list[tuple[str, str, str | None, bytes]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        assert request.headers["idempotency-key"]
+        match = request.headers.get("if-match")
+        asked.append((request.method, request.url.path, match, request.content))
+        return answer(200, JOB)
+
+    change = JobChange(cron="0 7 * * *", retry=RetryChange(max_attempts=5), deadline=None)
+    async with client_of(handle) as client:
+        assert await client.edit(JOB, change) == JOB
+        assert await client.edit("a", JobChange(priority=5)) == JOB
+        assert await client.put(JOB, JobRequest(task="t")) == JOB
+        assert await client.pause(JOB, reason="why") == JOB
+        assert await client.resume(JOB, catch_up=True) == JOB
+        assert await client.cancel(JOB) is None
+    edited = b'{"cron":"0 7 * * *","retry":{"max_attempts":5},"deadline":null}'
+    assert asked == [
+        ("PATCH", "/v1/jobs/a", '"1"', edited),
+        ("PATCH", "/v1/jobs/a", None, b'{"priority":5}'),
+        ("PUT", "/v1/jobs/a", '"1"', b'{"task":"t"}'),
+        ("POST", "/v1/jobs/a/pause", '"1"', b'{"reason":"why"}'),
+        ("POST", "/v1/jobs/a/resume", '"1"', b'{"catch_up":true}'),
+        ("POST", "/v1/jobs/a/cancel", '"1"', b"{}"),
+    ]
+
+
+async def test_a_version_that_is_no_more_is_an_error_of_its_own() -> None:
+    problem = Problem(
+        type="/problems/stale-version", title="T", status=412, detail="d", code="stale-version", trace_id="x"
+    )
+    async with client_of(lambda request: answer(412, problem)) as client:
+        with pytest.raises(StaleVersionError):
+            await client.pause(JOB)
+
+
+def test_changes_work_without_an_event_loop_too() -> None:
+    pages = JobVersionPage(
+        [JobVersion(version=1, changed_at=NOW, reason="", body=JobRequest(task="t"))], None
+    )
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        return answer(200, pages if request.url.path.endswith("versions") else JOB)
+
+    settings = ClientSettings(url="http://api", retries_max=0)
+    with SyncClient(settings, transport=httpx.MockTransport(handle)) as client:
+        assert client.edit(JOB, JobChange()) == client.put("a", JobRequest(task="t")) == JOB
+        assert client.pause("a") == client.resume("a") == JOB
+        assert client.cancel("a") is None
+        assert [item.version for item in client.versions("a")] == [1]
 
 
 async def test_undecided_write_gives_its_command() -> None:

@@ -56,6 +56,22 @@ async def test_a_schedule_follows_the_clocks_of_its_zone(app: App) -> None:
     assert due == [5, 5, 5], "summer time began that night"
 
 
+async def test_an_interval_runs_within_its_bounds(app: App) -> None:
+    @app.task("tick")
+    async def tick(payload: object) -> None:
+        return None
+
+    async with InMemoryScheduler(app, now=START) as scheduler:
+        first_at = START + timedelta(hours=1)
+        job = scheduler.submit(
+            tick, every="90s", start_at=first_at, end_at=first_at + timedelta(minutes=6), overlap="skip"
+        )
+        await scheduler.advance(days=1)
+        due = [one.due_at - first_at for one in scheduler.history(job)]
+        assert due == [timedelta(seconds=seconds) for seconds in (0, 90, 180, 270)]
+        assert scheduler.status(job) == "completed"
+
+
 async def test_a_failing_task_is_tried_five_times_and_then_dead(app: App) -> None:
     @app.task("bad")
     async def bad(payload: object) -> None:

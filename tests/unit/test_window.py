@@ -30,6 +30,15 @@ def test_rows_come_in_order_across_loads() -> None:
     assert _drained(window) == keys
 
 
+def test_rows_are_taken_up_to_a_bound_and_a_number() -> None:
+    window = Window(_rows(b"1", b"2", b"3", b"4", b"5"), "f", b"", None)
+    window.remove([b"2"])
+    assert window.take(b"5", 2) == [b"1"]
+    assert window.take(b"5", 9) == [b"3", b"4"]
+    assert window.take(b"5", 9) == []
+    assert _drained(window) == [b"5"]
+
+
 def test_bounds_are_kept() -> None:
     window = Window(_rows(b"a", b"b", b"c", b"d"), "f", b"b", b"d")
     assert _drained(window) == [b"b", b"c"]
@@ -53,7 +62,7 @@ def test_a_row_written_before_the_loaded_ones_comes_first() -> None:
 
 def test_coming_rows_are_named_once_in_order_up_to_the_bound() -> None:
     window = Window(_rows(b"1", b"2", b"3", b"4"), "f", b"", None)
-    window.remove(b"2")
+    window.remove([b"2"])
     assert window.coming(b"4", 2) == [b"1"]
     assert window.coming(b"4", 9) == [b"3"]
     assert window.coming(b"4", 9) == []
@@ -73,8 +82,8 @@ def test_rows_put_out_of_order_are_sorted_in_when_they_are_many() -> None:
 
 def test_a_removed_row_does_not_come() -> None:
     window = Window(_rows(b"1", b"2", b"3"), "f", b"", None)
-    window.remove(b"1")
-    window.remove(b"3")
+    window.remove([b"1"])
+    window.remove([b"3"])
     assert _drained(window) == [b"2"]
 
 
@@ -99,7 +108,9 @@ def test_memory_is_bounded_and_what_is_trimmed_comes_back() -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(["put", "remove", "pop"]), st.integers(0, 30)), max_size=80))
+@given(
+    st.lists(st.tuples(st.sampled_from(["put", "remove", "pop", "take"]), st.integers(0, 30)), max_size=80)
+)
 def test_a_window_equals_a_sorted_set(steps: list[tuple[str, int]]) -> None:
     rows = MemoryRows(["f"])
     window = Window(rows, "f", b"", None, loaded_max=4)
@@ -112,8 +123,15 @@ def test_a_window_equals_a_sorted_set(steps: list[tuple[str, int]]) -> None:
             rows.write({"f": {key: b""}}, [])
         elif what == "remove":
             wanted.discard(key)
-            window.remove(key)
+            window.remove([key])
             rows.write({"f": {key: None}}, [])
+        elif what == "take":
+            before = sorted(row for row in wanted if row < key)
+            found = window.take(key, 3)
+            assert found == before[: len(found)]
+            assert bool(found) == bool(before)
+            wanted.difference_update(found)
+            rows.write({"f": dict.fromkeys(found)}, [])
         else:
             head = window.head()
             assert head == (min(wanted) if wanted else None)
