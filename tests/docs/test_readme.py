@@ -18,7 +18,7 @@ from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
 from minutebook.client.calendar_models import CalendarRequest
 from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
-from minutebook.client.operation_models import RedriveManyRequest
+from minutebook.client.operation_models import BackfillRequest, OperationRequest, RedriveManyRequest
 from minutebook.client.preview_models import PreviewRequest
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.notify import fault
@@ -42,6 +42,8 @@ PATH_PARTS = (
 ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/executions/{execution_id}/redrive": RedriveRequest,
     "/v1/dead-letters/redrive": RedriveManyRequest,
+    "/v1/jobs/{job_id}/backfill": BackfillRequest,
+    "/v1/operations": OperationRequest,
     "/v1/queues/{name}/pause": ReasonRequest,
     "/v1/limits/{name}": LimitRequest,
     "/v1/limits/{name}/pause": PauseRequest,

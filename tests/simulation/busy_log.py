@@ -162,6 +162,9 @@ class BusyLog:
         return running[: self._random.randint(1, 5)]
 
     def _submit(self) -> None:
+        queue = self.maker.book.queue("default")
+        if queue is not None and queue.is_draining and self._random.random() < 0.3:
+            self._tell_queue(ResumeQueue, "default")
         commands = []
         for _ in range(self._random.randint(1, 6)):
             job_id = f"job-{len(self._jobs)}"
@@ -327,7 +330,10 @@ class BusyLog:
 
     def _pause(self) -> None:
         kind = self._random.choice((PauseQueue, DrainQueue, ResumeQueue, ResumeQueue))
-        name, command_id = self._random.choice(("default", "q1")), f"p{len(self.maker.records)}"
+        self._tell_queue(kind, self._random.choice(("default", "q1")))
+
+    def _tell_queue(self, kind: type[PauseQueue | DrainQueue | ResumeQueue], name: str) -> None:
+        command_id = f"p{len(self.maker.records)}"
         self.maker.command(kind(name=name, command_id=command_id, issued_at=self.maker.clock.now()))
 
     def _limit(self) -> None:
