@@ -472,13 +472,16 @@ class BusyLog:
         )
 
     def _start_backfill(self) -> None:
+        recurring = [row for row, job in self.maker.book.jobs.scan(b"") if not job.is_once]
+        tenant, job_id = keys.names(self._random.choice(recurring)) if recurring else ("acme", self._job())
         until_at = self.maker.clock.now() - self._random.randint(0, 3_600_000)
         from_at = until_at - self._random.choice((60_000, 3_600_000, 30 * 3_600_000))
+        about = self._about_operation() | {"tenant": tenant, "operation": f"fill-{len(self.maker.records)}"}
         self.maker.command(
             StartOperation(
-                **self._about_operation(),  # type: ignore[arg-type]  # fields of the command
+                **about,  # type: ignore[arg-type]  # fields of the command
                 kind="backfill",
-                filter=OperationFilter(job_id=self._job(), from_at=from_at, until_at=until_at),
+                filter=OperationFilter(job_id=job_id, from_at=from_at, until_at=until_at),
             )
         )
 
