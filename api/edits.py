@@ -13,7 +13,7 @@ from msgspec import Raw
 from api.bodies import check_distinct, check_value, read_object, read_value
 from api.fields import Fields
 from api.problems import Refused
-from minutebook.domain.timing import RECURRING_FIELDS
+from minutebook.domain.timing import RECURRING_ONLY
 
 MOMENTS: Final = ("run_at", "delay", "cron", "every")
 _RECURRING: Final = ("cron", "every")
@@ -33,7 +33,7 @@ def merged(base: dict[str, Raw], data: bytes) -> bytes:
     _check_moments(patch, moments)
     if moments:
         is_recurring = any(name in _RECURRING for name in moments)
-        left_out = {*MOMENTS, "late"} if is_recurring else {*MOMENTS, "late", *RECURRING_FIELDS}
+        left_out = {*MOMENTS, "late"} if is_recurring else {*MOMENTS, "late", *RECURRING_ONLY}
         found = {name: value for name, value in found.items() if name not in left_out}
     for name, value in patch.items():
         if name != "payload" and bytes(value) == _NULL:

@@ -35,9 +35,9 @@ _WAITING_MAX: Final = 20_000
 _PACKED_BYTES_MAX: Final = BATCH_BYTES_MAX - (64 << 10)
 _OVERHEAD_BYTES: Final = 1_280
 _CHAR_BYTES_MAX: Final = 4
-_DAY_BYTES_MAX: Final = 3
 _TIMING_BYTES: Final = 160
 """Of a job's timing, without the names of calendars."""
+_DAY_BYTES_MAX: Final = 3
 
 _log = structlog.get_logger()
 

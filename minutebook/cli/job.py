@@ -10,6 +10,24 @@ import typer
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.options import Key, Reason, Yes, ask, duration, read_payload
 from minutebook.cli.output import Format, Output, note, write_many, write_one
+from minutebook.cli.timing_options import (
+    CalendarExclude,
+    CalendarInclude,
+    DayMatch,
+    EndAt,
+    Every,
+    Fold,
+    Gap,
+    Jitter,
+    MaxRuns,
+    Misfire,
+    MisfireMax,
+    MisfireWindow,
+    Overlap,
+    PauseOnFailure,
+    StartAt,
+    Zone,
+)
 from minutebook.client import (
     CalendarsRequest,
     Command,
@@ -42,50 +60,22 @@ def submit(
         str | None, typer.Option(help="From now, such as 30s, 2m or PT2M.", parser=duration)
     ] = None,
     cron: Annotated[str | None, typer.Option(help="When, as in `minutebook schedule preview`.")] = None,
-    every: Annotated[
-        str | None, typer.Option(help="Fixed interval, such as 90s, 2h or PT2H.", parser=duration)
-    ] = None,
-    zone: Annotated[str | None, typer.Option(help="IANA zone of the cron and of calendars.")] = None,
-    start_at: Annotated[str | None, typer.Option(help="No instant before; with offset.")] = None,
-    end_at: Annotated[str | None, typer.Option(help="No instant from then on; with offset.")] = None,
-    max_runs: Annotated[int | None, typer.Option(help="Instants that become executions, at most.")] = None,
-    calendar_exclude: Annotated[
-        list[str] | None, typer.Option(help="Calendar whose dates have no instants; may be repeated.")
-    ] = None,
-    calendar_include: Annotated[
-        list[str] | None,
-        typer.Option(help="Calendar of which only the dates have instants; may be repeated."),
-    ] = None,
-    gap: Annotated[
-        str | None, typer.Option(help="auto, run or skip: local times that a clock change leaves out.")
-    ] = None,
-    fold: Annotated[
-        str | None, typer.Option(help="auto, first, last or both: local times that come twice.")
-    ] = None,
-    day_match: Annotated[
-        str | None, typer.Option(help="or, and: of two restricted day fields either, or both.")
-    ] = None,
-    jitter: Annotated[
-        str | None, typer.Option(help="Each instant is due up to so much later.", parser=duration)
-    ] = None,
-    misfire: Annotated[
-        str | None, typer.Option(help="all, latest or none: which of the missed instants run.")
-    ] = None,
-    misfire_window: Annotated[
-        str | None, typer.Option(help="What was missed longer ago does not run.", parser=duration)
-    ] = None,
-    misfire_max: Annotated[
-        int | None, typer.Option(help="Of what was missed the latest so many run.")
-    ] = None,
-    overlap: Annotated[
-        str | None,
-        typer.Option(
-            help="allow, skip, queue_one, queue_all or cancel_running: while executions of the job are open."
-        ),
-    ] = None,
-    pause_on_failure: Annotated[
-        bool, typer.Option("--pause-on-failure", help="Pause the job when an execution is given up.")
-    ] = False,
+    every: Every = None,
+    zone: Zone = None,
+    start_at: StartAt = None,
+    end_at: EndAt = None,
+    max_runs: MaxRuns = None,
+    calendar_exclude: CalendarExclude = None,
+    calendar_include: CalendarInclude = None,
+    gap: Gap = None,
+    fold: Fold = None,
+    day_match: DayMatch = None,
+    jitter: Jitter = None,
+    misfire: Misfire = None,
+    misfire_window: MisfireWindow = None,
+    misfire_max: MisfireMax = None,
+    overlap: Overlap = None,
+    pause_on_failure: PauseOnFailure = None,
     late: Annotated[
         str | None, typer.Option(help="refuse or run, for a run-at more than a day past.")
     ] = None,
@@ -249,11 +239,17 @@ def write_job(job: Job, output: Format) -> None:
     write_one(job, output, {name: value for name, value in fields.items() if value is not None})
 
 
+def rule_of(job: Job | JobRequest) -> str:
+    """When a job is due, without its bounds."""
+    if job.cron:
+        return f"{job.cron} ({job.zone})"
+    return f"every {job.every}" if job.every else str(job.run_at)
+
+
 def _when(job: Job) -> str:
     """The rule of a job, and what differs from the defaults of it."""
-    rule = f"{job.cron} ({job.zone})" if job.cron else f"every {job.every}" if job.every else job.run_at
     parts = [
-        str(rule),
+        rule_of(job),
         f"from {job.start_at}" if job.start_at else "",
         f"until {job.end_at}" if job.end_at else "",
         f"{job.max_runs} runs at most" if job.max_runs else "",

@@ -7,11 +7,38 @@ from typing import Annotated, Any, Final
 import typer
 from msgspec import UNSET
 
-from minutebook.cli.job import JobId, undecided, write_job
+from minutebook.cli.job import JobId, rule_of, undecided, write_job
 from minutebook.cli.job import app as app
 from minutebook.cli.options import Key, Reason, duration, read_payload
 from minutebook.cli.output import Format, Output, write_many
-from minutebook.client import Command, Job, JobChange, JobVersion, RetryChange, SyncClient
+from minutebook.cli.timing_options import (
+    CalendarExclude,
+    CalendarInclude,
+    DayMatch,
+    EndAt,
+    Every,
+    Fold,
+    Gap,
+    Jitter,
+    MaxRuns,
+    Misfire,
+    MisfireMax,
+    MisfireWindow,
+    Overlap,
+    PauseOnFailure,
+    StartAt,
+    Zone,
+)
+from minutebook.client import (
+    CalendarsChange,
+    Command,
+    Job,
+    JobChange,
+    JobVersion,
+    MisfireChange,
+    RetryChange,
+    SyncClient,
+)
 
 _VERSIONS: Final = ("version", "changed", "task", "when", "reason")
 
@@ -25,7 +52,22 @@ def edit(
     run_at: Annotated[str | None, typer.Option(help="Once, at an instant with offset.")] = None,
     delay: Annotated[str | None, typer.Option(help="Once, from now, such as 30s.", parser=duration)] = None,
     cron: Annotated[str | None, typer.Option(help="When, as in `minutebook schedule preview`.")] = None,
-    zone: Annotated[str | None, typer.Option(help="IANA zone of the cron.")] = None,
+    every: Every = None,
+    zone: Zone = None,
+    start_at: StartAt = None,
+    end_at: EndAt = None,
+    max_runs: MaxRuns = None,
+    calendar_exclude: CalendarExclude = None,
+    calendar_include: CalendarInclude = None,
+    gap: Gap = None,
+    fold: Fold = None,
+    day_match: DayMatch = None,
+    jitter: Jitter = None,
+    misfire: Misfire = None,
+    misfire_window: MisfireWindow = None,
+    misfire_max: MisfireMax = None,
+    overlap: Overlap = None,
+    pause_on_failure: PauseOnFailure = None,
     timeout: Annotated[str | None, typer.Option(help="Of one attempt, such as 30s.", parser=duration)] = None,
     retry_max_attempts: Annotated[
         int | None, typer.Option(help="Failures after which it is given up.")
@@ -58,6 +100,8 @@ def edit(
     output: Output = Format.TABLE,
 ) -> None:
     """Change a job from its next instant on; what is not given stays."""
+    misfires = _given({"policy": misfire, "window": misfire_window, "max": misfire_max})
+    calendars = _given({"exclude": calendar_exclude, "include": calendar_include})
     retry = _given({"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max})
     given = {
         "task": task,
@@ -65,7 +109,19 @@ def edit(
         "run_at": run_at,
         "delay": delay,
         "cron": cron,
+        "every": every,
         "zone": zone,
+        "start_at": start_at,
+        "end_at": end_at,
+        "max_runs": max_runs,
+        "calendars": CalendarsChange(**calendars) if calendars else None,
+        "gap": gap,
+        "fold": fold,
+        "day_match": day_match,
+        "jitter": jitter,
+        "misfire": MisfireChange(**misfires) if misfires else None,
+        "overlap": overlap,
+        "pause_on_failure": pause_on_failure,
         "timeout": timeout,
         "retry": RetryChange(**retry) if retry else None,
         "max_losses": max_losses,
@@ -120,8 +176,7 @@ def versions(job: JobId, output: Output = Format.TABLE) -> None:
 
 def _version_row(item: JobVersion) -> tuple[object, ...]:
     body = item.body
-    when = f"{body.cron} ({body.zone})" if body.cron is not UNSET else body.run_at
-    return item.version, item.changed_at, body.task, when, item.reason
+    return item.version, item.changed_at, body.task, rule_of(body), item.reason
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

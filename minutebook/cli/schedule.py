@@ -8,6 +8,7 @@ import typer
 from msgspec import UNSET, UnsetType
 
 from minutebook.cli.output import Format, Output, write_many
+from minutebook.cli.tzdata_diff import tzdata_diff
 from minutebook.client.preview_models import PREVIEW_MAX, PreviewInstant
 from minutebook.client.times import format_instant, parse_instant, parse_short_duration
 from minutebook.clock import SystemClock
@@ -33,6 +34,9 @@ def _instant(text: str) -> int:
         return parse_instant(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+app.command("tzdata-diff")(tzdata_diff)
 
 
 def _duration_ms(text: str) -> int:

@@ -1,7 +1,7 @@
 """The HTTP client: what users and the command line reach the API with."""
 
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarEntry, DateRange
-from minutebook.client.change_models import JobChange, JobVersion, RetryChange
+from minutebook.client.change_models import CalendarsChange, JobChange, JobVersion, MisfireChange, RetryChange
 from minutebook.client.client import Client, SyncClient
 from minutebook.client.errors import (
     ApiError,
@@ -41,6 +41,7 @@ __all__ = [
     "Calendar",
     "CalendarEffect",
     "CalendarEntry",
+    "CalendarsChange",
     "CalendarsRequest",
     "Client",
     "ClientSettings",
@@ -58,6 +59,7 @@ __all__ = [
     "JobVersion",
     "Limit",
     "LimitRequest",
+    "MisfireChange",
     "MisfireRequest",
     "NotFoundError",
     "Operation",

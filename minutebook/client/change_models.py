@@ -11,9 +11,12 @@ from minutebook.client.models import (
     DurationText,
     InstantText,
     JobRequest,
+    Misfire,
     Name,
     OnStuck,
+    Overlap,
 )
+from minutebook.schedule import DayMatch, Fold, Gap
 
 _Default = Meta(description="null = its default")
 
@@ -29,10 +32,25 @@ class RetryChange(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True
     non_retryable: Annotated[list[str] | UnsetType | None, _Default] = UNSET
 
 
+class MisfireChange(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """What is to become of missed instants; what is left out stays, null is the default."""
+
+    policy: Annotated[Misfire | UnsetType | None, _Default] = UNSET
+    window: Annotated[DurationText | UnsetType | None, _Default] = UNSET
+    max: Annotated[int | UnsetType | None, _Default] = UNSET
+
+
+class CalendarsChange(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """Calendars that are to bound the instants; what is left out stays, null is none."""
+
+    exclude: Annotated[list[Name] | UnsetType | None, _Default] = UNSET
+    include: Annotated[list[Name] | UnsetType | None, _Default] = UNSET
+
+
 class JobChange(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """What of a job is to be otherwise; what is left out stays, null is the default. Fields as in the create body.
 
-    One of run_at, delay and cron takes the place of the one that was there.
+    One of run_at, delay, cron and every takes the place of the one that was there.
     """
 
     task: Name | UnsetType = UNSET
@@ -43,7 +61,19 @@ class JobChange(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, 
     run_at: InstantText | UnsetType = UNSET
     delay: DurationText | UnsetType = UNSET
     cron: str | UnsetType = UNSET
+    every: DurationText | UnsetType = UNSET
     zone: Annotated[str | UnsetType | None, _Default] = UNSET
+    start_at: Annotated[InstantText | UnsetType | None, _Default] = UNSET
+    end_at: Annotated[InstantText | UnsetType | None, _Default] = UNSET
+    max_runs: Annotated[int | UnsetType | None, _Default] = UNSET
+    calendars: Annotated[CalendarsChange | UnsetType | None, _Default] = UNSET
+    gap: Annotated[Gap | UnsetType | None, _Default] = UNSET
+    fold: Annotated[Fold | UnsetType | None, _Default] = UNSET
+    day_match: Annotated[DayMatch | UnsetType | None, _Default] = UNSET
+    jitter: Annotated[DurationText | UnsetType | None, _Default] = UNSET
+    misfire: Annotated[MisfireChange | UnsetType | None, _Default] = UNSET
+    overlap: Annotated[Overlap | UnsetType | None, _Default] = UNSET
+    pause_on_failure: Annotated[bool | UnsetType | None, _Default] = UNSET
     late: Annotated[Literal["refuse", "run"] | UnsetType | None, _Default] = UNSET
     timeout: Annotated[DurationText | UnsetType | None, _Default] = UNSET
     retry: Annotated[RetryChange | UnsetType | None, _Default] = UNSET

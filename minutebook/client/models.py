@@ -177,14 +177,6 @@ class RetryPolicy(msgspec.Struct, kw_only=True):
     non_retryable: _NonRetryable = []
 
 
-class Pause(msgspec.Struct):
-    """Since when a job is paused, and why; `failure`: since an execution was given up."""
-
-    at: InstantText
-    cause: Literal["command", "failure"]
-    reason: str
-
-
 class MisfirePolicy(msgspec.Struct, kw_only=True):
     """What becomes of instants that were missed."""
 
@@ -198,6 +190,14 @@ class Calendars(msgspec.Struct, kw_only=True):
 
     exclude: _CalendarNames = []
     include: _CalendarNames = []
+
+
+class Pause(msgspec.Struct):
+    """Since when a job is paused, and why; `failure`: since an execution was given up."""
+
+    at: InstantText
+    cause: Literal["command", "failure"]
+    reason: str
 
 
 class Job(msgspec.Struct, kw_only=True):

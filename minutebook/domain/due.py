@@ -74,6 +74,8 @@ def is_still_so(due: Due, now: int) -> bool:
 def _once_due(row: bytes, job: Job, spec: Spec, now: int) -> tuple[list[Due], list[Event]]:
     """The one instant of a job."""
     due = _due(row, job, spec, job.next_at, NONE_AT)
+    if spec.says_nothing_of_instants:
+        return [due], []
     reason = expired_instant(spec.policy, due.due_at, now)
     if not reason and is_dropped_once(spec.timing, now - job.jitter_ms - job.next_at):
         reason = MISFIRE
@@ -93,7 +95,7 @@ def _due(row: bytes, job: Job, spec: Spec, at: int, next_at: int) -> Due:
         ids.execution_id(job_id, at),
         job.version,
         at,
-        due_at(tenant, job_id, at, job.jitter_ms),
+        due_at(tenant, job_id, at, job.jitter_ms) if job.jitter_ms else at,
         next_at,
         1,
         spec.priority,

@@ -71,8 +71,8 @@ _RECURRING_ONLY: Final = (
     "overlap",
 )
 """What only more than one instant can have."""
-RECURRING_FIELDS: Final = frozenset(_FIELDS.get(name, name).partition("/")[0] for name in _RECURRING_ONLY)
-"""The same as fields of the create body."""
+RECURRING_ONLY: Final = frozenset(_FIELDS.get(name, name).partition("/")[0] for name in _RECURRING_ONLY)
+"""The same, as fields of the create body."""
 
 
 def faults(timing: Timing) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from minutebook import App, Context
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
 from minutebook.client.calendar_models import CalendarRequest
+from minutebook.client.change_models import JobChange, ResumeRequest
 from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
 from minutebook.client.operation_models import BackfillRequest, OperationRequest, RedriveManyRequest
 from minutebook.client.preview_models import PreviewRequest
@@ -44,6 +45,9 @@ ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/dead-letters/redrive": RedriveManyRequest,
     "/v1/jobs/{job_id}/backfill": BackfillRequest,
     "/v1/operations": OperationRequest,
+    "/v1/jobs/{job_id}": JobChange,
+    "/v1/jobs/{job_id}/pause": ReasonRequest,
+    "/v1/jobs/{job_id}/resume": ResumeRequest,
     "/v1/queues/{name}/pause": ReasonRequest,
     "/v1/limits/{name}": LimitRequest,
     "/v1/limits/{name}/pause": PauseRequest,

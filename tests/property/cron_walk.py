@@ -149,7 +149,7 @@ def wall_at(utc_s: int, there: tzinfo) -> datetime:
 class Fields:
     """A valid expression. `match` says whether a wall clock time is one of its times."""
 
-    def __init__(self, cron: str, day_match: str = "or") -> None:
+    def __init__(self, cron: str, day_match: str = "or", job_key: str = JOB_KEY) -> None:
         texts = cron.lower().replace("@daily", "0 0 * * *").split()
         if len(texts) == 5:
             texts = ["0", *texts]
@@ -158,10 +158,10 @@ class Fields:
             month = month.replace(name, str(number))
         for number, name in enumerate(WEEKDAYS):
             weekday = weekday.replace(name, str(number))
-        self.seconds = values_of(second, 0, 59, "second")
-        self.minutes = values_of(minute, 0, 59, "minute")
-        self.hours = values_of(hour, 0, 23, "hour")
-        self.months = values_of(month, 1, 12, "month")
+        self.seconds = values_of(second, 0, 59, "second", job_key)
+        self.minutes = values_of(minute, 0, 59, "minute", job_key)
+        self.hours = values_of(hour, 0, 23, "hour", job_key)
+        self.months = values_of(month, 1, 12, "month", job_key)
         self.years = values_of(year, 1970, 2199, "year")
         self.day_tests = [day_test(item) for item in day.split(",")]
         self.weekday_tests = [weekday_test(item) for item in weekday.split(",")]
@@ -191,22 +191,22 @@ WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 Test = Callable[[datetime], bool]
 
 
-def values_of(text: str, low: int, high: int, name: str) -> set[int]:
+def values_of(text: str, low: int, high: int, name: str, job_key: str = JOB_KEY) -> set[int]:
     found: set[int] = set()
     for item in text.split(","):
         span, _, step = item.partition("/")
         if span.startswith("h"):
-            found.update(hashed_values(span, step, low, high, name))
+            found.update(hashed_values(span, step, low, high, f"{name} {job_key}"))
             continue
         first, _, last = span.replace("*", f"{low}-{high}").partition("-")
         found.update(range(int(first), int(last or (high if step else first)) + 1, int(step or 1)))
     return found
 
 
-def hashed_values(span: str, step: str, low: int, high: int, name: str) -> list[int]:
+def hashed_values(span: str, step: str, low: int, high: int, hashed: str) -> list[int]:
     if span != "h":
         low, high = (int(number) for number in span[2:-1].split("-"))
-    number = int(hashlib.sha256(f"{name} {JOB_KEY}".encode()).hexdigest()[:16], 16)
+    number = int(hashlib.sha256(hashed.encode()).hexdigest()[:16], 16)
     if not step:
         return [low + number % (high - low + 1)]
     return list(range(low + number % int(step), high + 1, int(step)))

@@ -88,7 +88,7 @@ class Desk:
         draft = Draft(self.book, 0, self.now)
         draft.add(facts.LogOpened("log-1", partitions, partition, 1_000, 1))
         draft.add(facts.OwnershipTaken("o", 1, 0, 0))
-        self._keep(draft)
+        self.keep(draft)
         self.open()
 
     def open(self) -> None:
@@ -157,7 +157,7 @@ class Desk:
         self.now += after_ms
         draft, _ = self.core.decide(self.reader.position + 1, self.now)
         if draft.events:
-            self._keep(draft, self.core)
+            self.keep(draft, self.core)
         else:
             self.sessions.plan_over()
         self.last = draft
@@ -191,7 +191,8 @@ class Desk:
         told = self.core.telling.with_counts(found, self.now)
         return [output for output in told if isinstance(output, ToSession)]
 
-    def _keep(self, draft: Draft, core: Cycle | None = None) -> None:
+    def keep(self, draft: Draft, core: Cycle | None = None) -> None:
+        """The frame of a draft is in the log; `core` is the cycle that made it."""
         frame = Frame(
             draft.offset, self.reader.head, "o", 1, draft.now, 1, "x", b"", [], draft.slices, -1, draft.events
         )

@@ -41,7 +41,7 @@ class Desks:
         for desk in self.desks:
             draft = Draft(desk.book, desk.reader.position + 1, desk.now)
             draft.add(facts.QueueCopied(name, 1, False, []))
-            desk._keep(draft, desk.core)
+            desk.keep(draft, desk.core)
 
     def submit(self, *jobs: str, tenant: str = TENANT, **fields: object) -> None:
         """Jobs that are due now."""
@@ -60,7 +60,7 @@ class Desks:
         draft.add(facts.AttemptsLost([tenant], "session_died", [0], [name], [-1], [""], [0], [False]))
         where = (row.version, row.generation, row.attempt, row.scheduled_at, row.due_at, desk.now)
         draft.add(facts.ExecutionDead(tenant, name, *where, cause, error_type, "no"))
-        desk._keep(draft, desk.core)
+        desk.keep(draft, desk.core)
 
     def dead(self, *jobs: str, tenant: str = TENANT, **why: str) -> list[str]:
         """Jobs whose one execution is given up now; their executions."""

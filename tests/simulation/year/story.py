@@ -1,0 +1,177 @@
+"""What happens in a year, drawn from a seed: commands at their moments, and what becomes of owner and workers."""
+
+from __future__ import annotations
+
+import random
+from itertools import count
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from minutebook.domain.commands import (
+    CancelJob,
+    EditJob,
+    JobCommand,
+    PauseJob,
+    ResumeJob,
+    RunJobNow,
+    SubmitJob,
+)
+from tests.simulation.year.schedules import DAY, END, HOUR, MINUTE, SECOND, START, quarter, schedule
+
+TENANTS: Final = ("acme", "globex", "initech")
+TASK: Final = "t"
+OUTAGES_MS: Final = (
+    3 * SECOND,
+    2 * MINUTE,
+    10 * MINUTE,
+    HOUR,
+    3 * HOUR,
+    9 * HOUR,
+    26 * HOUR,
+    3 * DAY,
+    5 * DAY,
+)
+
+
+replace = msgspec.structs.replace
+
+
+class Outage(NamedTuple):
+    """Nobody owns the partition until then."""
+
+    until_at: int
+
+
+class SetBack(NamedTuple):
+    """The broker's clock goes back: what was written by the old clock holds, and nobody decides before that is reached."""
+
+    by_ms: int
+
+
+class HandOver(NamedTuple):
+    """Another owner takes the partition, with what the log says."""
+
+
+class Idle(NamedTuple):
+    """No worker offers anything until then."""
+
+    until_at: int
+
+
+class Death(NamedTuple):
+    """A worker dies with all that it runs."""
+
+
+Happening = JobCommand | Outage | SetBack | HandOver | Idle | Death
+
+
+class Act(NamedTuple):
+    """Something that happens at `at`."""
+
+    at: int
+    what: Happening
+
+
+def story(seed: int, jobs: int) -> list[Act]:
+    """A year of `jobs` schedules, by time."""
+    chance = random.Random(seed)
+    acts = [*_machines(chance)]
+    for number in range(jobs):
+        acts += _Life(chance, number).acts
+    return sorted((act for act in acts if START < act.at < END), key=lambda act: act.at)
+
+
+def _machines(chance: random.Random) -> list[Act]:
+    """What owner and workers go through."""
+    acts: list[Act] = []
+    for ms in OUTAGES_MS * 2:
+        at = _moment(chance)
+        acts.append(Act(at, Outage(at + ms + chance.randint(0, MINUTE))))
+        acts.append(Act(at + 1, HandOver()))
+    acts += [Act(_moment(chance), SetBack(by_ms)) for by_ms in (400, 900, MINUTE, 20 * MINUTE, 3 * HOUR, DAY)]
+    acts += [Act(_moment(chance), HandOver()) for _ in range(12)]
+    acts += [Act(_moment(chance), Death()) for _ in range(24)]
+    for ms in (HOUR, 3 * HOUR, 9 * HOUR, 30 * HOUR):
+        at = _moment(chance)
+        acts.append(Act(at, Idle(at + ms)))
+    return acts
+
+
+def _moment(chance: random.Random) -> int:
+    """Any moment, or one close to a quarter of an hour."""
+    if chance.random() < 0.5:
+        return chance.randrange(START + HOUR, END - 7 * DAY)
+    return quarter(chance, START + HOUR, END - 7 * DAY) + chance.choice((-1, 0, 1, 5, 70, 2_000))
+
+
+class _Life:
+    """One job from its submission on."""
+
+    def __init__(self, chance: random.Random, number: int) -> None:
+        self._chance = chance
+        self._ids = count()
+        self.tenant = chance.choice(TENANTS)
+        self.job_id = f"job-{number}"
+        self._since = START + 1_000 if chance.random() < 0.75 else _moment(chance)
+        job = self._job(self._since)
+        self.acts = [Act(self._since, job)]
+        for _ in range(_few(chance, 0.3)):
+            self._pause()
+        edits = sorted(_moment(chance) for _ in range(_few(chance, 0.25)))
+        for at in edits:
+            job = self._edit(at, job)
+        if chance.random() < 0.1:
+            self._act(_moment(chance), CancelJob)
+        for _ in range(_few(chance, 0.1)):
+            self._act(_moment(chance), RunJobNow)
+
+    def _pause(self) -> None:
+        """A pause of some hours or weeks, or to the end; now and then both commands come twice."""
+        chance = self._chance
+        at = _moment(chance)
+        until = at + chance.choice((MINUTE, HOUR, 5 * HOUR, DAY, 3 * DAY, 20 * DAY)) + chance.randint(0, HOUR)
+        self._act(at, PauseJob)
+        if chance.random() < 0.95:
+            self._act(until, ResumeJob, is_caught_up=chance.random() < 0.4)
+        if chance.random() < 0.1:
+            self._act(at + 1_000, PauseJob)
+            self._act(until + 1_000, ResumeJob)
+
+    def _edit(self, at: int, job: SubmitJob) -> SubmitJob:
+        """Another schedule, or only other policies."""
+        about = self._about(at)
+        changed = self._job(at)
+        if self._chance.random() < 0.4:
+            changed = replace(
+                job, timeout_ms=6 * DAY, **{name: about[name] for name in ("command_id", "issued_at")}
+            )
+        changed = replace(changed, command_id=about["command_id"])
+        if changed.run_at is not None and changed.run_at != job.run_at:
+            changed = replace(changed, run_at=max(changed.run_at, at + HOUR))
+        self._put(at, EditJob(**about, job=changed))
+        return changed
+
+    def _job(self, at: int) -> SubmitJob:
+        fields = schedule(self._chance)
+        return SubmitJob(**self._about(at), task=TASK, payload=b"1", timeout_ms=7 * DAY, late="run", **fields)
+
+    def _about(self, at: int) -> dict[str, Any]:
+        return {
+            "tenant": self.tenant,
+            "job_id": self.job_id,
+            "command_id": f"{self.job_id}-{next(self._ids)}",
+            "issued_at": at,
+        }
+
+    def _act(self, at: int, kind: type[JobCommand], **fields: Any) -> None:
+        self._put(at, kind(**self._about(at), **fields))
+
+    def _put(self, at: int, command: JobCommand) -> None:
+        if at > self._since:
+            self.acts.append(Act(at, command))
+
+
+def _few(chance: random.Random, share: float) -> int:
+    """How often something happens to a job, to which it happens at all with that chance."""
+    return chance.choice((1, 1, 2, 3)) if chance.random() < share else 0
