@@ -206,7 +206,9 @@ def _policies(chance: random.Random, *, is_once: bool) -> Fields:
     if chance.random() < 0.2:
         found["day_match"] = "and"
     if "jitter_ms" not in found and chance.random() < 0.15:
-        found[chance.choice(("exclude", "exclude", "include"))] = chance.sample(CALENDARS, chance.randint(1, 2))
+        found[chance.choice(("exclude", "exclude", "include"))] = chance.sample(
+            CALENDARS, chance.randint(1, 2)
+        )
     bound = chance.random()
     if bound < 0.1:
         found["start_at"] = quarter(chance, START, END - 90 * DAY) + chance.choice((0, 0, 1, 7_777))

@@ -20,7 +20,17 @@ from minutebook.domain.commands import (
     RunJobNow,
     SubmitJob,
 )
-from tests.simulation.year.schedules import CALENDARS, DAY, END, HOUR, MINUTE, SECOND, START, quarter, schedule
+from tests.simulation.year.schedules import (
+    CALENDARS,
+    DAY,
+    END,
+    HOUR,
+    MINUTE,
+    SECOND,
+    START,
+    quarter,
+    schedule,
+)
 
 TENANTS: Final = ("acme", "globex", "initech")
 TASK: Final = "t"
