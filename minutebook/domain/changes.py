@@ -134,10 +134,10 @@ def _paused_through(
     """The instants from `first_at` up to `stamp`, which a pause left out; None if there are none."""
     tenant, job_id = keys.names(row)
     plan = plans.plan_of(book, tenant, job_id, spec)
-    first, last = plan.next(first_at - 1), plan.previous(stamp + 1)
-    if first is None or last is None or last < first:
+    # A calendar may have changed meanwhile: the first that it leaves is not the next one that the job knew.
+    first, last, count = plan.next(first_at - 1), plan.previous(stamp + 1), plan.count(first_at - 1, stamp)
+    if not count or first is None or last is None:
         return None
-    count = plan.count(first - 1, stamp)
     return facts.ExecutionsSkipped(tenant, job_id, PAUSED, first, last, count, next_at)
 
 
@@ -168,9 +168,11 @@ def _owed(book: Book, row: bytes, job: Job, spec: Spec, stamp: int) -> _Owed:
         events.append(queued_event(rows))
     following = next(at for at in map(_next_at, reversed(events)) if at is not None)
     last = events[-1]
+    # The edit comes next, in the same frame: the job must not come to its end between the two.
     if isinstance(last, facts.ExecutionsSkipped) and following == NONE_AT:
-        # The edit comes next, in the same frame: the job must not come to its end between the two.
         events[-1] = replace(last, next_at=UNCHANGED)
+    if isinstance(last, facts.JobsRescheduled) and following == NONE_AT:
+        events.pop()
     return _Owed(events, following, sum(map(_runs, events)))
 
 

@@ -45,7 +45,7 @@ def key() -> str:
 @pytest.fixture
 def run(world: Installation, key: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = ClientSettings(url="http://api", api_key=SecretStr(key), retries_max=0)
-    for module in (job, job_changes, calendar, queue, limit, execution, dead_letter, alert, task, workers):
+    for module in (job, job_changes, queue, limit, execution, dead_letter, alert, task, workers, calendar):
         client = partial(SyncClient, settings, transport=httpx.ASGITransport(app=world.app))
         monkeypatch.setattr(module, "SyncClient", client)
 
@@ -222,6 +222,13 @@ def test_timing_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]
     assert "up to PT5M later; not on holidays, stocktaking; only on working-days" in out
     assert "latest, within P2D, 7 at most" in out
     assert "queue_one" in out
+    edit = "--cron @daily --misfire none --calendar-exclude holidays --overlap skip --no-pause-on-failure"
+    assert run("job", "edit", job["id"], *edit.split(), "--default", "max_runs", "-o", "json") == 0
+    changed = json.loads(capsys.readouterr().out)
+    assert (changed["cron"], changed["every"], changed["max_runs"]) == ("@daily", None, None)
+    assert changed["misfire"] == {"policy": "none", "window": "P2D", "max": 7}
+    assert changed["calendars"] == {"exclude": ["holidays"], "include": ["working-days"]}
+    assert (changed["overlap"], changed["pause_on_failure"], changed["jitter"]) == ("skip", False, "PT5M")
 
 
 def test_refused_timing_names_its_field(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
