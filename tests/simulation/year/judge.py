@@ -7,7 +7,7 @@ for a reason that was true then. It shares no rule with the product: what a sche
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from minutebook.domain import events as facts
