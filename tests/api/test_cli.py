@@ -103,6 +103,12 @@ def test_a_job_is_edited_paused_and_resumed(
     job_ = shown(run, capsys, *edit, "--retry-max-attempts", "2", "--default", "deadline")
     assert (job_["cron"], job_["zone"], job_["payload"]) == ("30 7 * * *", "Europe/Berlin", [2])
     assert (job_["version"], job_["deadline"]) == (2, None)
+    more = ("--calendar-exclude", "x", "--misfire", "latest", "--overlap", "skip", "--pause-on-failure")
+    assert run("job", "edit", "a", *more) == 4, "no such calendar"
+    job_ = shown(run, capsys, "edit", "a", *more[2:], "--misfire-max", "3")
+    assert job_["misfire"] == {"policy": "latest", "window": "P1D", "max": 3}
+    assert (job_["overlap"], job_["pause_on_failure"]) == ("skip", True)
+    assert shown(run, capsys, "edit", "a", "--no-pause-on-failure")["pause_on_failure"] is False
     job_ = shown(run, capsys, "pause", "a", "--reason", "broken feed")
     assert (job_["status"], job_["next_at"]) == ("paused", None)
     capsys.readouterr()
@@ -187,9 +193,9 @@ def test_timing_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]
         " --misfire latest --misfire-window 2d --misfire-max 7 --overlap queue_one --gap skip --fold last"
         " --day-match and --jitter 5m --pause-on-failure"
     )
-    days = {"holidays": "2030-12-25", "stocktaking": "2030-12-31", "working-days": "2030-03-01"}
-    for name, day in days.items():
-        assert run("calendar", "set", name, day) == 0
+    dates = {"holidays": "2030-05-01", "stocktaking": "2030-05-02", "working-days": "2030-02-01..2030-12-31"}
+    for name, days in dates.items():
+        assert run("calendar", "set", name, days) == 0
     capsys.readouterr()
     assert run("job", "submit", "t", *timing.split(), "-o", "json") == 0
     job = json.loads(capsys.readouterr().out)

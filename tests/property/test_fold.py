@@ -34,7 +34,7 @@ from tests.simulation.folds import folded, viewed
 from tests.simulation.log_maker import T0, LogMaker
 
 SEEDS = range(12)
-STEPS = 250
+STEPS = 400
 
 
 @pytest.fixture(scope="module", params=SEEDS)
