@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
@@ -15,7 +17,7 @@ from minutebook.domain.jitter import due_at
 from minutebook.domain.job_events import MISFIRE
 from minutebook.domain.missed import GRACE_MS, is_dropped_once
 from minutebook.domain.names import Names
-from minutebook.domain.placing import job_version, spec_of
+from minutebook.domain.placing import job_due_at, job_version, spec_of
 from minutebook.domain.policy import Policy
 from minutebook.domain.rescheduling import off_calendar
 from minutebook.domain.retries import expired, expired_instant
@@ -60,8 +62,17 @@ def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
     if not spec.is_recurring:
         return _once_due(row, job, spec, now)
     moved = off_calendar(book, *keys.names(row), job, spec)
-    if moved is not None:
+    if moved is None:
+        return _up(book, row, job, spec, now)
+    job = replace(job, next_at=moved.next_at[0])
+    if job.next_at == NONE_AT or job_due_at(row, job, job.next_at) > now:
         return [], [moved]
+    rows, events = _up(book, row, job, spec, now)
+    return rows, [moved, *events]
+
+
+def _up(book: Book, row: bytes, job: Job, spec: Spec, now: int) -> tuple[list[Due], list[Event]]:
+    """The instants of a schedule that are up."""
     runs, events = coming(book, row, job, spec, now)
     return [_due(row, job, spec, at, next_at) for at, next_at in runs], events
 

@@ -405,8 +405,9 @@ class PartitionView:
 
     def move_next(self, tenant: str, job: HotJob, next_at: int) -> None:
         """The next instant of a job of `tenant` is another one, or NONE_AT: there is none. Due counts follow."""
-        self.due_moves.append((tenant, job.progress.next_at, next_at))
+        left_at = job.progress.coming_at
         job.progress.next_at = next_at
+        self.due_moves.append((tenant, left_at, job.progress.coming_at))
         self.dirty["progress"][job.key] = job.progress
 
     def _drain_due(self) -> dict[bytes, bytes | None]:

@@ -19,7 +19,7 @@ from minutebook.wire import codec, topics
 from tests.simulation.desk import Desk
 from tests.simulation.year.crew import LEASE_MS, Crew
 from tests.simulation.year.judge import Judge
-from tests.simulation.year.schedules import END, HOUR, START
+from tests.simulation.year.schedules import DAY, HOUR, START
 from tests.simulation.year.story import TASK, Act, Death, HandOver, Idle, Outage, SetBack, story
 
 READ_AHEAD: Final = 0.2
@@ -31,12 +31,13 @@ SETTLE_MS: Final = HOUR
 
 
 class Year:
-    """A year of `jobs` schedules, drawn from `seed`."""
+    """`days` of the year, with `jobs` schedules, drawn from `seed`."""
 
-    def __init__(self, seed: int, jobs: int) -> None:
+    def __init__(self, seed: int, jobs: int, days: int = 365, judge: Judge | None = None) -> None:
         self._chance = random.Random(seed)
-        self._acts = deque(story(seed, jobs))
-        self.judge = Judge()
+        self._end = START + days * DAY
+        self._acts = deque(story(seed, jobs, self._end))
+        self.judge = judge or Judge()
         self.desk = Desk()
         self.desk.now = START
         self._copy = MemoryRows(FAMILIES)
@@ -52,7 +53,7 @@ class Year:
 
     def run(self) -> None:
         """All of it. The judge knows what was found."""
-        self._go_on(END)
+        self._go_on(self._end)
         self.judge.year_over()
         self._settle()
         self._hand_over()
@@ -75,7 +76,7 @@ class Year:
         """What still runs ends at once."""
         for crew in self.crews:
             crew.is_in_a_hurry = True
-        while self.judge.open and self.desk.now < END + SETTLE_MS:
+        while self.judge.open and self.desk.now < self._end + SETTLE_MS:
             self.desk.now += 1_000
             self._decide()
 
@@ -88,7 +89,7 @@ class Year:
         found = [max(at, self._out_until) for at in own if at is not None]
         found += [self._acts[0].at] if self._acts else []
         found += [self._ticks[0]] if self._ticks else []
-        return max(min(found, default=END + SETTLE_MS), self.desk.now + 1)
+        return max(min(found, default=self._end), self.desk.now + 1)
 
     # -- what happens
 

@@ -46,6 +46,7 @@ ZONES: Final = (
     "Antarctica/Troll",
 )
 ZONES_OF_SECONDS: Final = ("UTC", "Europe/Berlin", "America/New_York")
+CALENDARS: Final = ("holidays", "freeze", "fairs")
 MINUTES: Final = (0, 0, 0, 0, 0, 30, 30, 30, 15, 45)
 BUSY_DAYS: Final = (40, 171, 297)
 """Days of the year on which there is something every minute."""
@@ -204,6 +205,10 @@ def _policies(chance: random.Random, *, is_once: bool) -> Fields:
         found["fold"] = chance.choice(("first", "last", "both"))
     if chance.random() < 0.2:
         found["day_match"] = "and"
+    if "jitter_ms" not in found and chance.random() < 0.15:
+        found[chance.choice(("exclude", "exclude", "include"))] = chance.sample(
+            CALENDARS, chance.randint(1, 2)
+        )
     bound = chance.random()
     if bound < 0.1:
         found["start_at"] = quarter(chance, START, END - 90 * DAY) + chance.choice((0, 0, 1, 7_777))
