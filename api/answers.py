@@ -8,21 +8,28 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw
 
+from minutebook.client.change_models import JobVersion
 from minutebook.client.models import (
     AttemptError,
+    Calendars,
     Counts,
     DeadLetter,
     Execution,
     Job,
+    JobRequest,
     Limit,
+    MisfirePolicy,
     Queue,
     RetryPolicy,
     WholeExecution,
 )
+from minutebook.client.models import Pause as PauseBody
 from minutebook.client.models import Progress as ProgressBody
 from minutebook.client.times import format_duration, format_instant
+from minutebook.domain.jitter import due_at
 from minutebook.domain.policy import Policy
-from minutebook.domain.state import NONE_AT
+from minutebook.domain.state import NONE_AT, PAUSED
+from minutebook.domain.timing import Timing
 from minutebook.domain.view_rows import (
     Attempt,
     DeadRow,
@@ -53,8 +60,9 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         task=row.task,
         payload=Raw(row.payload),
         queue=row.queue,
-        run_at=None if row.cron else format_instant(row.first_at),
+        run_at=None if row.is_recurring else format_instant(row.first_at),
         cron=row.cron or None,
+        every=_duration(_bound(row.every_ms)),
         zone=row.zone,
         late=row.late,  # type: ignore[arg-type]  # one of the two by the create body
         timeout=format_duration(row.timeout_ms),
@@ -64,15 +72,41 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         notify=row.notify,
         status=progress.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         version=row.version,
-        next_at=_instant(progress.next_at),
-        created_at=format_instant(row.accepted_at),
+        paused=_pause(progress),
+        next_at=_instant(progress.coming_at),
+        created_at=format_instant(row.accepted_at if row.created_at < 0 else row.created_at),
         executions=Counts(
             progress.open, progress.succeeded, progress.dead, progress.cancelled, progress.skipped
         ),
     )
     if row.policy is not None:
         _show_policy(body, row.policy)
+    if row.timing is not None:
+        _show_timing(body, row.timing)
     return body
+
+
+def _pause(progress: Progress) -> PauseBody | None:
+    pause = progress.pause
+    if pause is None or progress.status != PAUSED:
+        return None
+    return PauseBody(format_instant(pause.at), pause.cause, pause.reason)  # type: ignore[arg-type]  # one of both
+
+
+def version_body(job_id: str, row: JobRow) -> JobVersion:
+    """One version of a job."""
+    shown = job_body(job_id, row, Progress("", NONE_AT))
+    body = msgspec.json.decode(msgspec.json.encode(create_body(shown)), type=JobRequest)
+    return JobVersion(
+        version=row.version, changed_at=format_instant(row.accepted_at), reason=row.reason, body=body
+    )
+
+
+def create_body(job: Job) -> dict[str, Raw]:
+    """Members of the create body that says the same as `job`, but for its id."""
+    names = [name for name in Job.__struct_fields__ if name in JobRequest.__struct_fields__ and name != "id"]
+    given = {name: getattr(job, name) for name in names}
+    return {name: Raw(msgspec.json.encode(value)) for name, value in given.items() if value is not None}
 
 
 def _show_policy(body: Job, policy: Policy) -> None:
@@ -92,6 +126,23 @@ def _show_policy(body: Job, policy: Policy) -> None:
     body.on_stuck = "stop" if policy.is_stuck_stopped else "report"
 
 
+def _show_timing(body: Job, timing: Timing) -> None:
+    """What differs from the defaults that a body has."""
+    body.start_at = None if timing.start_at is None else format_instant(timing.start_at)
+    body.end_at = None if timing.end_at is None else format_instant(timing.end_at)
+    body.max_runs = timing.max_runs
+    body.calendars = Calendars(exclude=timing.exclude, include=timing.include)
+    body.jitter = format_duration(timing.jitter_ms)
+    body.pause_on_failure = timing.is_paused_on_failure
+    window = format_duration(timing.misfire_window_ms)
+    # Choices are those of the create body: the owner takes no others.
+    body.misfire = MisfirePolicy(policy=timing.misfire, window=window, max=timing.misfire_max)  # type: ignore[arg-type]
+    body.overlap = timing.overlap  # type: ignore[assignment]
+    body.gap = timing.gap  # type: ignore[assignment]
+    body.fold = timing.fold  # type: ignore[assignment]
+    body.day_match = timing.day_match  # type: ignore[assignment]
+
+
 def whole_body(name: str, row: ExecutionRow, around: Around) -> WholeExecution:
     """An execution with its attempts."""
     return WholeExecution(
@@ -99,6 +150,7 @@ def whole_body(name: str, row: ExecutionRow, around: Around) -> WholeExecution:
         job_id=job_of(name),
         status=row.last.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         outcome=row.outcome or None,  # type: ignore[arg-type]  # one of the outcomes by the fold
+        version=row.version,
         generation=row.generation,
         scheduled_at=format_instant(row.scheduled_at),
         attempts=list(execution_bodies(name, row, around)),
@@ -115,16 +167,17 @@ def execution_bodies(name: str, row: ExecutionRow, around: Around) -> Iterator[E
         yield body
 
 
-def upcoming_row(next_at: int) -> ExecutionRow:
+def upcoming_row(tenant: str, job_id: str, row: JobRow, next_at: int) -> ExecutionRow:
     """The execution at a job's next instant: it has no row of its own before it is due."""
-    return ExecutionRow(1, next_at, "", Attempt(1, "scheduled", next_at))
+    jitter_ms = 0 if row.timing is None else row.timing.jitter_ms
+    attempt = Attempt(1, "scheduled", due_at(tenant, job_id, next_at, jitter_ms))
+    return ExecutionRow(row.version, next_at, "", attempt)
 
 
-def upcoming_body(job_id: str, next_at: int) -> Execution:
+def upcoming_body(tenant: str, job_id: str, row: JobRow, next_at: int) -> Execution:
     """The first attempt at the job's next instant."""
-    row = upcoming_row(next_at)
-    around = Around(str, "worker")
-    return _attempt_body(execution_id(job_id, next_at), next_at, row.last, around)
+    upcoming = upcoming_row(tenant, job_id, row, next_at)
+    return _attempt_body(execution_id(job_id, next_at), next_at, upcoming.last, Around(str, "worker"))
 
 
 def dead_letter_body(name: str, given_up_at: int, dead: DeadRow, job: JobRow) -> DeadLetter:

@@ -24,6 +24,7 @@ class Scope(StrEnum):
     JOBS_OPERATE = "jobs:operate"
     QUEUES_WRITE = "queues:write"
     LIMITS_WRITE = "limits:write"
+    CALENDARS_WRITE = "calendars:write"
     WORKERS_OPERATE = "workers:operate"
 
 

@@ -28,9 +28,12 @@ _REASONS: Final = {
     "key_reused": "key-reused",
     "id_exists": "id-exists",
     "unknown_queue": "unknown-queue",
+    "unknown_calendar": "unknown-calendar",
     "queue_draining": "queue-draining",
     "not_found": "not-found",
     "job_closed": "job-closed",
+    "stale_version": "stale-version",
+    "already_due": "already-due",
     "not_open": "execution-closed",
     "not_dead": "not-dead",
     "operation_ended": "operation-ended",
@@ -39,6 +42,9 @@ _REASONS: Final = {
     "worker_stops": "worker-stops",
 }
 """Owner's reason -> code of the problem; every other reason is `invalid`."""
+
+_HEADERS: Final = {"Idempotency-Key": "Idempotency-Key", "expected_version": "If-Match"}
+"""Owner's field -> the header that it came from; every other field is one of the body."""
 
 
 class Preference(NamedTuple):
@@ -127,10 +133,8 @@ def refusal_of(row: CommandRow) -> Refused:
     code = _REASONS.get(row.reason, "invalid")
     if code == "not-found" or not row.field:
         return Refused(code)
-    is_header = row.field == "Idempotency-Key"
-    return Refused(
-        code, errors=[FieldError(row.field if is_header else f"/{row.field}", row.detail or row.reason)]
-    )
+    pointer = _HEADERS.get(row.field) or f"/{row.field}"
+    return Refused(code, errors=[FieldError(pointer, row.detail or row.reason)])
 
 
 def accepted_later(decision: Decision) -> Response:

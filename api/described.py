@@ -9,6 +9,9 @@ import msgspec
 
 from api.problems import TABLE
 
+Answer = type[msgspec.Struct] | tuple[type[msgspec.Struct], ...] | None
+"""The body of an answer, one of several where the request chooses, or none."""
+
 BODY: Final = ("malformed-json", "body-too-slow", "too-large", "unsupported-media", "invalid")
 """Refusals of routes that take a body."""
 WRITE: Final = ("bad-parameter", "too-old", "not-durable", "overloaded")
@@ -32,6 +35,11 @@ AFTER: Final = _header(
     "Minutebook-After", "A consistency token from Minutebook-Position: wait until it is visible."
 )
 
+IF_MATCH: Final = _header(
+    "If-Match", 'The ETag of the job as it was read, or its version, such as "3"; another one is refused.'
+)
+IF_NONE_MATCH: Final = _header("If-None-Match", "An ETag: 304 while nothing has changed.")
+
 
 def query_name(name: str, description: str, **schema: Any) -> dict[str, Any]:
     """A name of the query, a text where `schema` does not say otherwise."""
@@ -48,7 +56,7 @@ WAIT: Final = query_name(
 
 def described(
     *,
-    answers: dict[int, type[msgspec.Struct] | None],
+    answers: Mapping[int, Answer],
     refusals: tuple[str, ...] = (),
     takes: type[msgspec.Struct] | None = None,
     is_body_optional: bool = False,
@@ -73,18 +81,22 @@ def described(
     return found
 
 
+def _one_of(kind: type[msgspec.Struct] | tuple[type[msgspec.Struct], ...]) -> dict[str, Any]:
+    return {"anyOf": [_reference(one) for one in kind]} if isinstance(kind, tuple) else _reference(kind)
+
+
 def _reference(kind: type[msgspec.Struct]) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{kind.__name__}"}
 
 
 def _responses(
-    answers: dict[int, type[msgspec.Struct] | None], refusals: tuple[str, ...], texts: Mapping[int, str]
+    answers: Mapping[int, Answer], refusals: tuple[str, ...], texts: Mapping[int, str]
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status, kind in answers.items():
         found[str(status)] = {"description": texts[status]}
         if kind is not None:
-            found[str(status)]["content"] = {"application/json": {"schema": _reference(kind)}}
+            found[str(status)]["content"] = {"application/json": {"schema": _one_of(kind)}}
     by_status: dict[int, list[str]] = {}
     for code in sorted({*_COMMON, *refusals}):
         by_status.setdefault(TABLE[code].status, []).append(f"`{code}`: {TABLE[code].detail}")
@@ -102,4 +114,5 @@ _ANSWERS: Final = {
     201: "Created, or created before by the same request.",
     202: "Durable, but not decided in time: `Location` names the command.",
     204: "Done, or done before.",
+    304: "It is as it was.",
 }

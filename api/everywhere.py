@@ -12,7 +12,7 @@ from api.positions import Token
 from api.problems import Refused
 from api.sender import Keyed
 from api.services import Services
-from minutebook.domain.commands import LimitCommand, QueueCommand
+from minutebook.domain.commands import CalendarCommand, LimitCommand, QueueCommand
 from minutebook.domain.subjects import key_of
 from minutebook.wire.topics import partition_of
 
@@ -27,7 +27,7 @@ class Spread(NamedTuple):
 async def decide_everywhere(
     request: Request,
     services: Services,
-    command: QueueCommand | LimitCommand,
+    command: QueueCommand | LimitCommand | CalendarCommand,
     version_in: Callable[[int], int | None],
 ) -> Spread:
     """Decide `command`, and wait as long as the caller prefers until every partition has the version that its home has.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
+import msgspec
 from msgspec import Raw
 
 from api.bodies import check_value, read_value
@@ -14,6 +15,7 @@ from minutebook.domain.submit import PAYLOAD_BYTES_MAX
 from minutebook.ids import is_name
 
 _SHOWN_CHARS_MAX: Final = 64
+_WHOLE_MAX: Final = (1 << 63) - 1
 
 
 class Fields:
@@ -52,8 +54,16 @@ class Fields:
     def whole(self, name: str) -> int | None:
         """A whole number."""
         value = self.value(name)
-        if value is not None and type(value) is not int:
-            self.fault(name, "must be a whole number")
+        if value is not None and (type(value) is not int or abs(value) > _WHOLE_MAX):
+            self.fault(name, "must be a whole number of at most 64 bits")
+            return None
+        return value
+
+    def flag(self, name: str) -> bool | None:
+        """True or false."""
+        value = self.value(name)
+        if value is not None and type(value) is not bool:
+            self.fault(name, "must be true or false")
             return None
         return value
 
@@ -109,6 +119,19 @@ class Fields:
         except ValueError as error:
             self.fault(field, str(error))
             return None
+
+    def inner(self, name: str, known: Collection[str]) -> Fields:
+        """The fields of the object in a field, none where it is left out; what is wrong with them is gathered here."""
+        found = Fields({}, f"{self._prefix}{name}/")
+        found.errors = self.errors
+        value = self.value(name)
+        if isinstance(value, dict):
+            self.names += len(value)
+            found.members = msgspec.json.decode(self.members[name], type=dict[str, Raw])
+            found.refuse_unknown(known)
+        elif value is not None:
+            self.fault(name, "must be an object; leave the field out for the defaults")
+        return found
 
     def payload(self) -> bytes:
         """Any JSON, as it was sent."""

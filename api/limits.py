@@ -5,22 +5,20 @@ An empty name is that of the tenant-wide limit.
 
 from __future__ import annotations
 
-from typing import Final, TypedDict
+from typing import Final
 
 from fastapi import Request, Response
 
 from api.answers import limit_body
 from api.auth import Caller
-from api.bodies import check_accept, check_distinct, read_body, read_object
-from api.decisions import accepted_later, caught_up, json_response
-from api.everywhere import decide_everywhere
+from api.bodies import check_accept, read_body, read_object
+from api.decisions import caught_up, json_response
 from api.fields import Fields
 from api.parameters import query_of
-from api.positions import encode_token
 from api.problems import Refused
 from api.services import Services, services_of
+from api.shared_facts import about, check, decided
 from api.wishes import read_wish
-from minutebook.client.mint import mint_id
 from minutebook.client.models import Limit
 from minutebook.client.times import parse_duration, parse_instant
 from minutebook.domain.commands import (
@@ -36,16 +34,6 @@ from minutebook.ids import is_name
 
 _BOUNDS: Final = ("concurrency", "rate_count", "rate_period")
 _PAUSE: Final = ("until", "reason")
-
-
-class _About(TypedDict):
-    """What every command on a limit has."""
-
-    tenant: str
-    name: str
-    command_id: str
-    issued_at: int
-    actor: str
 
 
 async def read_limit(request: Request, caller: Caller, name: str) -> Response:
@@ -65,7 +53,7 @@ async def set_limit(request: Request, caller: Caller, name: str) -> Response:
     fields = Fields(read_object(data))
     fields.refuse_unknown(_BOUNDS)
     command = DeclareLimit(
-        **_about(services, caller, name),
+        **about(services, caller, name),
         concurrency=fields.whole("concurrency"),
         rate_count=fields.whole("rate_count"),
         rate_period_ms=fields.parsed("rate_period", parse_duration),
@@ -73,7 +61,7 @@ async def set_limit(request: Request, caller: Caller, name: str) -> Response:
     if not fields.errors:
         for field, remedy in faults(command):
             fields.fault(field, remedy)
-    _check(fields, data)
+    check(fields, data)
     is_new = services.view.limit(caller.tenant, name) is None
     return await _decided(request, services, command, 201 if is_new else 200)
 
@@ -95,9 +83,8 @@ async def pause_limit(request: Request, caller: Caller, name: str) -> Response:
     reason = fields.text("reason") or ""
     if len(reason) > REASON_CHARS_MAX:
         fields.fault("reason", f"ends at {REASON_CHARS_MAX} characters")
-    _check(fields, data)
-    about = _about(services, caller, name)
-    command = PauseLimit(**about, reason=reason, until=until, for_ms=for_ms)
+    check(fields, data)
+    command = PauseLimit(**about(services, caller, name), reason=reason, until=until, for_ms=for_ms)
     return await _decided(request, services, command)
 
 
@@ -105,14 +92,14 @@ async def resume_limit(request: Request, caller: Caller, name: str) -> Response:
     """End the pause of a limit. Raises Refused."""
     services = _asked(request, name)
     wish = await read_wish(request, services.settings.body_timeout_s)
-    command = PauseLimit(**_about(services, caller, name), reason=wish.reason)
+    command = PauseLimit(**about(services, caller, name), reason=wish.reason)
     return await _decided(request, services, command)
 
 
 async def delete_limit(request: Request, caller: Caller, name: str) -> Response:
     """Free the jobs of a limit from it. Raises Refused."""
     services = _asked(request, name)
-    return await _decided(request, services, DeleteLimit(**_about(services, caller, name)))
+    return await _decided(request, services, DeleteLimit(**about(services, caller, name)))
 
 
 def limit_shown(services: Services, tenant: str, name: str, row: LimitRow) -> Limit:
@@ -129,22 +116,6 @@ def _asked(request: Request, name: str) -> Services:
     return services_of(request)
 
 
-def _about(services: Services, caller: Caller, name: str) -> _About:
-    return {
-        "tenant": caller.tenant,
-        "name": name,
-        "command_id": mint_id(),
-        "issued_at": services.clock.now(),
-        "actor": caller.actor,
-    }
-
-
-def _check(fields: Fields, data: bytes) -> None:
-    if fields.errors:
-        raise Refused("invalid", errors=fields.errors)
-    check_distinct(data, fields.names)
-
-
 async def _decided(
     request: Request, services: Services, command: LimitCommand, status: int = 200
 ) -> Response:
@@ -155,12 +126,9 @@ async def _decided(
         copy = view.parts[partition].limit(tenant, name)
         return None if copy is None else copy.version
 
-    decision, token = await decide_everywhere(request, services, command, version_in)
-    if token is None:
-        return accepted_later(decision)
-    if isinstance(command, DeleteLimit):
-        return Response(status_code=204, headers={"minutebook-position": encode_token(token)})
-    row = view.limit(tenant, name)
-    if row is None:
-        raise Refused("not-found")  # deleted by somebody else meanwhile
-    return json_response(limit_shown(services, tenant, name, row), status, token=token)
+    def shown() -> Limit | None:
+        row = view.limit(tenant, name)
+        return None if row is None else limit_shown(services, tenant, name, row)
+
+    deletes = isinstance(command, DeleteLimit)
+    return await decided(request, services, command, version_in, None if deletes else shown, status)

@@ -11,6 +11,8 @@ from fastapi.routing import APIRoute
 
 from api.auth import Allowed
 from minutebook import __version__
+from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
+from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
 from minutebook.client.models import (
     AlertPage,
@@ -25,8 +27,6 @@ from minutebook.client.models import (
     LimitPage,
     LimitRequest,
     PauseRequest,
-    Preview,
-    PreviewRequest,
     Problem,
     Queue,
     QueuePage,
@@ -36,26 +36,44 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
-from minutebook.client.operation_models import DryRun, Operation, OperationPage, RedriveManyRequest
+from minutebook.client.operation_models import (
+    BackfillDryRun,
+    BackfillRequest,
+    DryRun,
+    Operation,
+    OperationPage,
+    OperationRequest,
+    RedriveManyRequest,
+)
+from minutebook.client.preview_models import Preview, PreviewRequest
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
     AlertPage,
+    BackfillDryRun,
+    BackfillRequest,
     BatchRequest,
     BatchResult,
+    Calendar,
+    CalendarEffect,
+    CalendarPage,
+    CalendarRequest,
     Command,
     DeadLetterPage,
     DryRun,
     DeclaredTaskPage,
     ExecutionPage,
     Job,
+    JobChange,
     JobRequest,
+    JobVersionPage,
     Limit,
     LimitPage,
     LimitRequest,
     PauseRequest,
     Operation,
     OperationPage,
+    OperationRequest,
     Preview,
     PreviewRequest,
     Problem,
@@ -65,6 +83,7 @@ _MODELS: Final = (
     ReasonRequest,
     RedriveManyRequest,
     RedriveRequest,
+    ResumeRequest,
     RunNow,
     WholeExecution,
     WholeTask,

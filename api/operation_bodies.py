@@ -1,7 +1,8 @@
-"""Bulk operations as bodies: the request to redrive many, read strictly, and the operation as it stands."""
+"""Bulk operations as bodies: the requests that start them, read strictly, and the operation as it stands."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -11,37 +12,59 @@ from api.bodies import check_distinct, read_object
 from api.fields import Fields
 from api.problems import Refused
 from minutebook.client.operation_models import (
-    DeadLetterFilter,
     Operation,
     OperationProgress,
+    OperationRefusal,
     OperationState,
 )
+from minutebook.client.operation_models import OperationFilter as OperationFilterBody
 from minutebook.client.times import format_instant, parse_instant
 from minutebook.domain.commands import REASON_CHARS_MAX, StartOperation
 from minutebook.domain.operation import CAUSES, RATE_MAX_PER_S, OperationFilter
-from minutebook.domain.operations import TEXT_CHARS_MAX, totals
+from minutebook.domain.operations import KINDS, TEXT_CHARS_MAX, totals
 from minutebook.domain.state import NONE_AT
 from minutebook.domain.view_operations import OperationRow
+from minutebook.domain.view_rows import CommandRow
 
-_FIELDS: Final = ("filter", "dry_run", "rate_per_s", "reason")
-_FILTER: Final = ("task", "queue", "error_type", "cause", "job_prefix", "given_up_from", "given_up_until")
+_FIELDS: Final = ("dry_run", "rate_per_s", "reason")
+_DEAD: Final = ("task", "queue", "error_type", "cause", "job_prefix", "given_up_from", "given_up_until")
+_RANGE: Final = ("from", "until")
 
 
-class RedriveWish(NamedTuple):
-    """What a caller wants redriven, and how."""
+class OperationWish(NamedTuple):
+    """What a caller wants done to which executions, and how. `where`: what the names of the filter follow in the body."""
 
+    kind: str
     wanted: OperationFilter
     is_dry_run: bool
     rate_per_s: int
     reason: str
+    where: str = "filter/"
 
 
-def read_redrive(data: bytes) -> RedriveWish:
-    """The wish in a body. Raises Refused naming every field at fault."""
+def read_redrive(data: bytes) -> OperationWish:
+    """The wish to redrive in a body. Raises Refused naming every field at fault."""
+    return _read(data, ("filter", *_FIELDS), lambda fields: ("redrive", _read_dead_filter(fields)))
+
+
+def read_operation(data: bytes) -> OperationWish:
+    """The wish in a body that says of which kind it is. Raises Refused naming every field at fault."""
+    return _read(data, ("kind", "filter", *_FIELDS), _read_kind)
+
+
+def read_backfill(data: bytes, job_id: str) -> OperationWish:
+    """The wish to fill a range of one job in a body. Raises Refused naming every field at fault."""
+    wish = _read(data, (*_RANGE, *_FIELDS), lambda fields: ("backfill", _read_range(fields, job_id)))
+    return wish._replace(where="")
+
+
+def _read(
+    data: bytes, known: Sequence[str], read: Callable[[Fields], tuple[str, OperationFilter]]
+) -> OperationWish:
     members = read_object(data)
     fields = Fields(members)
-    fields.refuse_unknown(_FIELDS)
-    wanted = _read_filter(fields)
+    fields.refuse_unknown(known)
+    kind, wanted = read(fields)
     is_dry_run = fields.value("dry_run")
     if is_dry_run is not None and not isinstance(is_dry_run, bool):
         fields.fault("dry_run", "must be true or false")
@@ -54,22 +77,59 @@ def read_redrive(data: bytes) -> RedriveWish:
     if fields.errors:
         raise Refused("invalid", errors=fields.errors)
     check_distinct(data, fields.names)
-    return RedriveWish(wanted, bool(is_dry_run), rate_per_s or 0, reason)
+    return OperationWish(kind, wanted, bool(is_dry_run), rate_per_s or 0, reason)
 
 
-def _read_filter(fields: Fields) -> OperationFilter:
-    """The filter; faults are gathered in `fields`."""
+def _read_kind(fields: Fields) -> tuple[str, OperationFilter]:
+    if "kind" not in fields.members:
+        fields.fault("kind", f"is required, one of {', '.join(KINDS)}")
+    kind = fields.choice("kind", KINDS)
+    if kind != "backfill":
+        return kind, _read_dead_filter(fields) if kind == "redrive" else OperationFilter()
+    inner = _filter_of(fields, ("job_id", *_RANGE), "a backfill needs job_id, from and until")
+    if inner is None:
+        return kind, OperationFilter()
+    job_id = inner.name("job_id", None) or ""
+    if "job_id" not in inner.members:
+        inner.fault("job_id", "is required: whose instants")
+    wanted = _read_range(inner, job_id)
+    fields.errors += inner.errors
+    return kind, wanted
+
+
+def _read_range(fields: Fields, job_id: str) -> OperationFilter:
+    """A range of one job's instants; faults are gathered in `fields`."""
+    for name in _RANGE:
+        if name not in fields.members:
+            fields.fault(name, "is required, an instant such as 2030-01-31T08:00:00Z")
+    from_at, until_at = fields.parsed("from", parse_instant), fields.parsed("until", parse_instant)
+    return OperationFilter(
+        job_id=job_id,
+        from_at=NONE_AT if from_at is None else from_at,
+        until_at=NONE_AT if until_at is None else until_at,
+    )
+
+
+def _filter_of(fields: Fields, known: Sequence[str], remedy: str) -> Fields | None:
+    """The fields of the filter; None where it is at fault as a whole, which is gathered in `fields`."""
     value = fields.value("filter")
     if not isinstance(value, dict):
         if value is not None or "filter" not in fields.members:
-            fields.fault("filter", "is required, an object; {} means all of your dead letters")
-        return OperationFilter()
+            fields.fault("filter", f"is required, an object; {remedy}")
+        return None
     fields.names += len(value)
     for name in value:
-        if name not in _FILTER:
-            fields.fault_unknown(name, "filter/", _FILTER)
-    members = {name: Raw(msgspec.json.encode(value[name])) for name in _FILTER if name in value}
-    inner = Fields(members, "filter/")
+        if name not in known:
+            fields.fault_unknown(name, "filter/", known)
+    members = {name: Raw(msgspec.json.encode(value[name])) for name in known if name in value}
+    return Fields(members, "filter/")
+
+
+def _read_dead_filter(fields: Fields) -> OperationFilter:
+    """A filter of dead executions; faults are gathered in `fields`."""
+    inner = _filter_of(fields, _DEAD, "{} means all of your dead letters")
+    if inner is None:
+        return OperationFilter()
     given_up_from = inner.parsed("given_up_from", parse_instant)
     given_up_until = inner.parsed("given_up_until", parse_instant)
     if given_up_from is not None and given_up_until is not None and given_up_until <= given_up_from:
@@ -81,7 +141,7 @@ def _read_filter(fields: Fields) -> OperationFilter:
         task=inner.name("task", None) or "",
         queue=inner.name("queue", None) or "",
         error_type=error_type or "",
-        cause=inner.choice("cause", CAUSES) if "cause" in members else "",
+        cause=inner.choice("cause", CAUSES) if "cause" in inner.members else "",
         job_prefix=inner.name("job_prefix", None) or "",
         from_at=NONE_AT if given_up_from is None else given_up_from,
         until_at=NONE_AT if given_up_until is None else given_up_until,
@@ -90,14 +150,14 @@ def _read_filter(fields: Fields) -> OperationFilter:
     return found
 
 
-def operation_body(row: OperationRow, partitions: int) -> Operation:
-    """An operation as it stands."""
+def operation_body(row: OperationRow, partitions: int, refused: CommandRow | None) -> Operation:
+    """An operation as it stands. `refused`: why its job cannot be filled, or no longer."""
     fact = row.fact
     return Operation(
         id=fact.operation,
-        kind="redrive",
+        kind=fact.kind,  # type: ignore[arg-type]  # one of the kinds by the owner
         state=_state(row),
-        filter=_filter_body(fact.filter),
+        filter=_filter_body(fact.kind, fact.filter),
         rate_per_s=fact.rate_per_s or None,
         reason=fact.reason,
         actor=fact.actor,
@@ -106,6 +166,7 @@ def operation_body(row: OperationRow, partitions: int) -> Operation:
         ended_at=None if row.ended_at == NONE_AT else format_instant(row.ended_at),
         cancelled_by=row.cancelled_by if fact.is_cancelled else None,
         cancel_reason=row.cancel_reason if fact.is_cancelled else None,
+        refusal=None if refused is None else OperationRefusal(refused.reason, refused.detail),
     )
 
 
@@ -113,9 +174,9 @@ def pending_body(command: StartOperation) -> Operation:
     """An operation that is durable and not decided yet."""
     return Operation(
         id=command.operation,
-        kind="redrive",
+        kind=command.kind,  # type: ignore[arg-type]  # one of the kinds by `read_operation`
         state="pending",
-        filter=_filter_body(command.filter),
+        filter=_filter_body(command.kind, command.filter),
         rate_per_s=command.rate_per_s or None,
         reason=command.reason,
         actor=command.actor,
@@ -136,17 +197,18 @@ def _progress(row: OperationRow, partitions: int) -> OperationProgress:
     return OperationProgress(matched=matched, done=done, refused=refused, left=matched - done - refused)
 
 
-def _filter_body(wanted: OperationFilter) -> DeadLetterFilter:
+def _filter_body(kind: str, wanted: OperationFilter) -> OperationFilterBody:
     given: dict[str, Any] = {
         "task": wanted.task,
         "queue": wanted.queue,
         "error_type": wanted.error_type,
         "cause": wanted.cause,
         "job_prefix": wanted.job_prefix,
+        "job_id": wanted.job_id,
     }
-    found = DeadLetterFilter(**{name: text or UNSET for name, text in given.items()})
+    first, last = ("from_at", "until_at") if kind == "backfill" else ("given_up_from", "given_up_until")
     if wanted.from_at != NONE_AT:
-        found.given_up_from = format_instant(wanted.from_at)
+        given[first] = format_instant(wanted.from_at)
     if wanted.until_at != NONE_AT:
-        found.given_up_until = format_instant(wanted.until_at)
-    return found
+        given[last] = format_instant(wanted.until_at)
+    return OperationFilterBody(**{name: text or UNSET for name, text in given.items()})

@@ -20,6 +20,7 @@ LIMIT_MAX: Final = 1000
 WAIT_S_MAX: Final = 30
 _WAIT_S: Final = re.compile(r"\d{1,2}", re.ASCII)
 _LIMIT: Final = re.compile(r"[1-9]\d{0,3}", re.ASCII)
+_JOB_TAG: Final = re.compile(r'"([1-9]\d{0,8})(?:-[0-9a-f]{16})?"', re.ASCII)
 _CURSOR_CHARS_MAX: Final = 1024
 _SIGNATURE_BYTES: Final = 16
 
@@ -67,6 +68,28 @@ def idempotency_key_of(request: Request, *, is_required: bool = False) -> str | 
     if len(keys) != 1 or not is_idempotency_key(keys[0]):
         raise refused_field("Idempotency-Key", "send one, of 1-255 visible ASCII characters", "bad-parameter")
     return keys[0]
+
+
+def expected_version_of(request: Request) -> int | None:
+    """The version of a job that `If-Match` names; None without the header, or for `*`. Raises Refused (bad-parameter).
+
+    Of an entity tag its version alone is compared: what else changes of a job is no change of its definition.
+    """
+    tags = request.headers.getlist("if-match")
+    if not tags or tags == ["*"]:
+        return None
+    found = _JOB_TAG.fullmatch(tags[0])
+    if len(tags) != 1 or found is None:
+        raise refused_field(
+            "If-Match", 'send one ETag of the job, or its version, such as "3"', "bad-parameter"
+        )
+    return int(found.group(1))
+
+
+def has_tag(request: Request, tag: str) -> bool:
+    """Whether `If-None-Match` names the entity tag: the caller has what it stands for."""
+    tags = (item.strip().removeprefix("W/") for item in request.headers.get("if-none-match", "").split(","))
+    return any(item in (tag, "*") for item in tags)
 
 
 def traceparent_of(request: Request) -> str:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-from msgspec import Raw
-
-from api.bodies import read_value
 from api.fields import Fields
-from api.problems import Refused
 from minutebook.client.times import parse_duration
 from minutebook.domain.policy import DEFAULT, PRIORITY, Policy, faults, is_priority
 
@@ -50,30 +45,12 @@ def read_policy(fields: Fields) -> Policy | None:
 
 
 def _read_retry(fields: Fields) -> dict[str, Any]:
-    raw = fields.members.get("retry")
-    if raw is None:
-        return {}
-    try:
-        value = read_value(raw, "/retry")
-    except Refused as refused:
-        fields.errors += refused.errors
-        return {}
-    if not isinstance(value, dict):
-        fields.fault("retry", "must be an object; leave the field out for the defaults")
-        return {}
-    fields.names += len(value)
-    for name in value:
-        if name not in _RETRY:
-            fields.fault_unknown(name, "retry/", _RETRY)
-    members = {name: Raw(msgspec.json.encode(value[name])) for name in _RETRY if name in value}
-    inner = Fields(members, "retry/")
-    found = {
-        "max_attempts": inner.whole("max_attempts"),
-        "first_ms": inner.parsed("first", parse_duration),
-        "max_ms": inner.parsed("max", parse_duration),
-        "factor": inner.number("factor"),
-        "jitter": inner.number("jitter"),
-        "non_retryable": inner.texts("non_retryable"),
+    retry = fields.inner("retry", _RETRY)
+    return {
+        "max_attempts": retry.whole("max_attempts"),
+        "first_ms": retry.parsed("first", parse_duration),
+        "max_ms": retry.parsed("max", parse_duration),
+        "factor": retry.number("factor"),
+        "jitter": retry.number("jitter"),
+        "non_retryable": retry.texts("non_retryable"),
     }
-    fields.errors += inner.errors
-    return found

@@ -48,6 +48,9 @@ TABLE: Final[dict[str, Kind]] = {
     "not-dead": Kind(
         409, "Not dead", "Only an execution that was given up, at most 8 days ago, can be redriven."
     ),
+    "already-due": Kind(
+        409, "Already due", "The one execution of the job is due already: cancel that, or create a new job."
+    ),
     "operation-ended": Kind(409, "Operation ended", "The operation has ended: there is nothing to cancel."),
     "too-many-operations": Kind(
         409,
@@ -61,6 +64,11 @@ TABLE: Final[dict[str, Kind]] = {
     "worker-stops": Kind(
         409, "Worker stops", "The worker was asked to stop, which is final; start another one."
     ),
+    "stale-version": Kind(
+        412,
+        "Stale version",
+        "The job has another version than If-Match names; read it again, then send what is still wanted.",
+    ),
     "too-large": Kind(413, "Too large", "The body is above its limit; send less."),
     "uri-too-long": Kind(414, "URI too long", "Paths and queries end at 8 KiB."),
     "unsupported-media": Kind(
@@ -72,6 +80,11 @@ TABLE: Final[dict[str, Kind]] = {
     ),
     "unknown-queue": Kind(
         422, "Unknown queue", "The queue is not declared for this tenant; declare it with POST /v1/queues."
+    ),
+    "unknown-calendar": Kind(
+        422,
+        "Unknown calendar",
+        "The calendar is not declared for this tenant; declare it with PUT /v1/calendars/<name>.",
     ),
     "queue-draining": Kind(
         409, "Queue draining", "The queue takes no new jobs; choose another one, or wait until it is resumed."

@@ -18,6 +18,7 @@ from aiokafka.errors import KafkaError
 from api.problems import Refused
 from minutebook.domain.commands import (
     Command,
+    DeclareCalendar,
     DeclareLimit,
     DeclareQueue,
     DeclareTask,
@@ -34,6 +35,9 @@ _WAITING_MAX: Final = 20_000
 _PACKED_BYTES_MAX: Final = BATCH_BYTES_MAX - (64 << 10)
 _OVERHEAD_BYTES: Final = 1_280
 _CHAR_BYTES_MAX: Final = 4
+_TIMING_BYTES: Final = 160
+"""Of a job's timing, without the names of calendars."""
+_DAY_BYTES_MAX: Final = 3
 
 _log = structlog.get_logger()
 
@@ -175,20 +179,15 @@ def _settle(packed: list[_Waiting], outcome: int | Refused) -> None:
 def size_of(command: Command) -> int:
     """Bytes that `command` takes in a record, at most."""
     match command:
-        case SubmitJob(policy=None):
-            return _OVERHEAD_BYTES + len(command.payload) + len(command.notify)
         case SubmitJob():
-            names = command.policy.non_retryable if command.policy is not None else []
-            return (
-                _OVERHEAD_BYTES
-                + len(command.payload)
-                + len(command.notify)
-                + _CHAR_BYTES_MAX * sum(map(len, names))
-            )
+            return _job_bytes(command)
         case DeclareQueue():
             return _OVERHEAD_BYTES + sum(map(len, command.tenants)) + 2 * len(command.tenants)
         case DeclareLimit():
             return _OVERHEAD_BYTES
+        case DeclareCalendar():
+            days = len(command.first_days) + len(command.last_days)
+            return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * len(command.reason) + _DAY_BYTES_MAX * days
         case DeclareTask():
             return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * len(command.payload_schema)
         case RedriveExecution():
@@ -199,3 +198,12 @@ def size_of(command: Command) -> int:
             return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * sum(map(len, texts))
         case _:
             return _OVERHEAD_BYTES + _CHAR_BYTES_MAX * len(command.reason)
+
+
+def _job_bytes(job: SubmitJob) -> int:
+    total = _OVERHEAD_BYTES + len(job.payload) + len(job.notify)
+    if job.policy is not None:
+        total += _CHAR_BYTES_MAX * sum(map(len, job.policy.non_retryable))
+    if job.timing is not None:
+        total += _TIMING_BYTES + sum(len(name) + 2 for name in job.timing.calendars)
+    return total

@@ -11,31 +11,32 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from api import policies
+from api import policies, timings
 from api.bodies import check_distinct, read_object
 from api.fields import Fields
 from api.problems import Refused
 from minutebook.client.models import FieldError
 from minutebook.client.times import parse_duration, parse_instant
 from minutebook.domain.policy import Policy
+from minutebook.domain.timing import Timing
 from minutebook.errors import ScheduleError
-from minutebook.ids import Instant
-from minutebook.schedule import ANY_JOB, check_zone_name, next_instant, parse_cron
+from minutebook.schedule import ANY_JOB, check_zone_name
 
 _DAY_MS: Final = 86_400_000
 _AHEAD_MS_MAX: Final = 100 * 366 * _DAY_MS
 _TIMEOUT_MS_MIN: Final = 1_000
 _TIMEOUT_MS_MAX: Final = 7 * _DAY_MS
-_WHEN: Final = ("run_at", "delay", "cron")
+_WHEN: Final = ("run_at", "delay", "cron", "every")
 FIELDS: Final = frozenset(
     {"id", "task", "payload", "queue", "run_at", "delay", "cron", "zone", "late", "timeout"}
     | {"limit", "notify"}
     | policies.FIELDS
+    | timings.FIELDS
 )
 
 
 class Submission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A checked create body. Instants and durations in ms; at most one of run_at, delay_ms, cron."""
+    """A checked create body. Instants and durations in ms; at most one of run_at, delay_ms, cron, every_ms."""
 
     id: str | None
     task: str
@@ -44,6 +45,7 @@ class Submission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     run_at: int | None
     delay_ms: int | None
     cron: str | None
+    every_ms: int | None
     zone: str
     late: str
     timeout_ms: int
@@ -51,6 +53,7 @@ class Submission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     policy: Policy | None
     limit: str
     notify: str
+    timing: Timing | None
 
 
 def read_submission(
@@ -75,6 +78,7 @@ def read_submission(
         run_at=fields.parsed("run_at", parse_instant),
         delay_ms=fields.parsed("delay", parse_duration),
         cron=fields.text("cron"),
+        every_ms=timings.read_every(fields),
         zone=_zone(fields),
         late=fields.choice("late", ("refuse", "run")),
         timeout_ms=_timeout_ms(fields),
@@ -82,6 +86,7 @@ def read_submission(
         policy=policies.read_policy(fields),
         limit=fields.name("limit", "") or "",
         notify=_notify(fields, notify_fault),
+        timing=timings.read_timing(fields, is_recurring="cron" in members or "every" in members),
     )
     _check_when(fields, members, found, now)
     if fields.errors:
@@ -133,17 +138,19 @@ def _check_when(fields: Fields, members: dict[str, Any], found: Submission, now:
             fields.fault("run_at", "is before 1970")
     if found.delay_ms is not None and found.delay_ms > _AHEAD_MS_MAX:
         fields.fault("delay", "is more than 100 years")
-    if found.cron is not None:
-        _check_cron(fields, found, now)
+    if found.cron is not None or found.every_ms is not None:
+        _check_rule(fields, found, now)
 
 
-def _check_cron(fields: Fields, found: Submission, now: int) -> None:
+def _check_rule(fields: Fields, found: Submission, now: int) -> None:
     try:
         # An `H` is the owner's to work out, from an id that may yet have to be made.
-        rule = parse_cron(found.cron or "", ANY_JOB)
-        if next_instant(rule, found.zone, Instant(now)) is None:
-            fields.fault("cron", "has no instant left")
+        plan = timings.plan_of(found.cron, found.every_ms, found.zone, found.timing, ANY_JOB, now)
     except ScheduleError as error:
-        # A fault of the zone is named where the zone is read.
+        # Faults of other fields are named where these are read.
         if error.field == "cron":
             fields.fault("cron", error.reason)
+        return
+    if not fields.errors and plan.next(now) is None:
+        bound = "cron" if plan.end_at is None else "end_at"
+        fields.fault(bound, "leaves no instant from now on")

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter, itemgetter
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from api.positions import Token
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import (
     AlertRow,
+    CalendarRow,
     CommandRow,
     CursorRow,
     DeadRow,
@@ -32,12 +34,23 @@ from minutebook.domain.view_rows import (
     dead_row,
     partition_prefix,
 )
-from minutebook.ids import job_key, job_of, limit_key, operation_key, queue_key, task_key
+from minutebook.ids import (
+    calendar_key,
+    job_key,
+    job_of,
+    limit_key,
+    operation_command_id,
+    operation_key,
+    queue_key,
+    task_key,
+)
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
 from minutebook.store.port import Rows
 from minutebook.wire import topics
 from minutebook.wire.topics import partition_of
+
+T = TypeVar("T", LimitRow, CalendarRow)
 
 COMMIT_ROWS: Final = 4_000
 """Rows changed in a partition after which it is committed; the loop stands still for about 10 ms meanwhile."""
@@ -188,15 +201,35 @@ class View:
         self.commit_all()
         return [row for part in self.parts for row in part.operations(tenant)]
 
+    def refusal(self, row: OperationRow) -> CommandRow | None:
+        """Why nothing more of a backfill could be done, as the partition of its job said; None if it did not say so."""
+        tenant, job_id = row.fact.tenant, row.fact.filter.job_id
+        if not job_id:
+            return None
+        part = self.parts[self.partition_of_job(tenant, job_id)]
+        return part.command(tenant, operation_command_id(tenant, job_id, row.fact.operation), job_id)
+
     def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
         """A job and where it stands."""
         return self.parts[self.partition_of_job(tenant, job_id)].job(tenant, job_id)
+
+    def versions(self, tenant: str, job_id: str, through: int | None) -> Iterator[JobRow]:
+        """Versions of a job, the latest first, from number `through` on."""
+        partition = self.partition_of_job(tenant, job_id)
+        self.commit(partition)
+        return self.parts[partition].versions(tenant, job_id, through)
 
     def executions(self, tenant: str, job_id: str, start: bytes) -> Iterator[tuple[bytes, str, ExecutionRow]]:
         """(key, execution id, row) of a job's executions by instant, from key `start` on."""
         partition = self.partition_of_job(tenant, job_id)
         self.commit(partition)
         return self.parts[partition].executions(tenant, job_id, start)
+
+    def skipped(self, tenant: str, job_id: str, start_at: int) -> Iterator[ExecutionRow]:
+        """Ranges of skipped instants of a job that end at `start_at` or later, by time."""
+        partition = self.partition_of_job(tenant, job_id)
+        self.commit(partition)
+        return self.parts[partition].skipped(tenant, job_id, start_at)
 
     def execution(self, tenant: str, name: str) -> ExecutionRow | None:
         """An execution with its attempts; one that is not due yet has no row."""
@@ -212,6 +245,17 @@ class View:
         self.commit_all()
         found = (alert for part in self.parts for alert in part.alerts(tenant))
         return sorted(found, key=attrgetter("at", "id"), reverse=True)
+
+    def due_counts(self, tenant: str, start: int, end: int) -> Counter[int]:
+        """How many jobs of a tenant have their next instant in each minute from `start` up to `end`, not included.
+
+        Minutes are counted from the epoch. As of the last commit.
+        """
+        found: Counter[int] = Counter()
+        for part in self.parts:
+            for minute, count in part.due_counts(tenant, start, end):
+                found[minute] += count
+        return found
 
     def command(self, tenant: str, command_id: str) -> tuple[int, CommandRow] | None:
         """Partition of a command, and what it was answered; None if no partition knows it."""
@@ -253,8 +297,37 @@ class View:
     def limits(self, tenant: str, start: str) -> Iterator[tuple[str, LimitRow]]:
         """Limits of a tenant by name from `start` on, each as its home has it."""
         self.commit_all()
-        found = (_limits_at_home(part, tenant, start, self.partition_of_limit) for part in self.parts)
-        return heapq.merge(*found, key=itemgetter(0))
+        homes = (
+            _at_home(part, part.limits(tenant, start), tenant, self.partition_of_limit) for part in self.parts
+        )
+        return heapq.merge(*homes, key=itemgetter(0))
+
+    def partition_of_calendar(self, tenant: str, name: str) -> int:
+        """Home of a calendar."""
+        return partition_of(calendar_key(tenant, name), self.partitions)
+
+    def calendar(self, tenant: str, name: str) -> CalendarRow | None:
+        """A calendar as its home has it; None where it was never declared, or is deleted."""
+        found = self.parts[self.partition_of_calendar(tenant, name)].calendar(tenant, name)
+        return None if found is None or found.is_deleted else found
+
+    def calendars(self, tenant: str, start: str) -> Iterator[tuple[str, CalendarRow]]:
+        """Calendars of a tenant by name from `start` on, each as its home has it."""
+        self.commit_all()
+        homes = (
+            _at_home(part, part.calendars(tenant, start), tenant, self.partition_of_calendar)
+            for part in self.parts
+        )
+        return heapq.merge(*homes, key=itemgetter(0))
+
+    def jobs_of_calendar(self, tenant: str, name: str) -> Iterator[tuple[str, JobRow, Progress]]:
+        """(id, job, where it stands) of the jobs that depend on a calendar, in no order."""
+        self.commit_all()
+        for part in self.parts:
+            for job_id in part.calendar_jobs(tenant, name):
+                found = part.job(tenant, job_id)
+                if found is not None and found[0].timing is not None and name in found[0].timing.calendars:
+                    yield job_id, *found
 
     def task(self, name: str) -> TaskRow | None:
         """What payload a task takes; None if no worker has declared it."""
@@ -292,10 +365,11 @@ def _dead_of(
             yield given_up_at, execution, dead, job[0]
 
 
-def _limits_at_home(
-    part: PartitionView, tenant: str, start: str, home_of: Callable[[str, str], int]
-) -> Iterator[tuple[str, LimitRow]]:
-    for name, row in part.limits(tenant, start):
+def _at_home(
+    part: PartitionView, rows: Iterator[tuple[str, T]], tenant: str, home_of: Callable[[str, str], int]
+) -> Iterator[tuple[str, T]]:
+    """Those of a partition's copies whose home it is, and that are not deleted."""
+    for name, row in rows:
         if home_of(tenant, name) == part.partition and not row.is_deleted:
             yield name, row
 

@@ -58,6 +58,11 @@ def command_id_from_key(tenant: str, subject: str, key: str) -> str:
     return str(uuid.uuid5(uuid.uuid5(uuid.uuid5(NAMESPACE, tenant), subject), key))
 
 
+def operation_command_id(tenant: str, subject: str, operation: str) -> str:
+    """Id of the command that an operation stands for, about that job or execution."""
+    return command_id_from_key(tenant, subject, f"operation:{operation}")
+
+
 def execution_id(job_id: str, scheduled_at: int) -> str:
     """Id of the execution of `job_id` at the nominal instant `scheduled_at` (ms)."""
     return f"{job_id}:{scheduled_at}"

@@ -62,7 +62,6 @@ from streams.unknown_tasks import UnknownTasks
 
 INPUTS_MS: Final = {topics.REPORTS: 25, topics.MAIL: 5, topics.COMMANDS: 10}
 """Results come first: they free slots, and many in one frame cost less than one a frame."""
-REMEMBERED_DAYS: Final = 8
 ROWS_AT_ONCE: Final = 1_000
 """A busy machine stretches the clock: so many rows go into a frame all the same, for a frame has its own cost."""
 STRETCH_S: Final = 0.05
@@ -166,7 +165,7 @@ class Cycle:
     def _forget(self, draft: Draft) -> None:
         """Days whose closed jobs, command ids and ended sessions are remembered no longer."""
         today = draft.now // keys.DAY_MS
-        for day in [day for day in self._book.cursor.days if today - day > REMEMBERED_DAYS]:
+        for day in [day for day in self._book.cursor.days if today - day > keys.REMEMBERED_DAYS]:
             draft.add(facts.DayForgotten(day))
 
     # -- inputs

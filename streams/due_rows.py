@@ -122,14 +122,15 @@ class DueRows:
         return not due.is_recorded_at_once and due.queue not in self._open_queues
 
     def _one_due(self, draft: Draft, key: bytes, rows: list[Due]) -> list[Due]:
-        """What the row at `key` stands for. If more is on record of it, `rows` come first: it was decided beside them."""
+        """What the row at `key` stands for. What follows on record is decided once `rows` are."""
         if self.poisoned and _place(key) in self.poisoned:
             self._stuck = min(self._stuck or key, key)
             return []
         try:
             found, events = due_of(self._book, key, draft.now)
-            if events:
+            if events and rows:
                 _queue(draft, rows)
+                found, events = due_of(self._book, key, draft.now)
             for event in events:
                 draft.add(event)
         except Exception as error:
@@ -139,11 +140,10 @@ class DueRows:
 
     def queue_overdue(self, draft: Draft, taken: Taken) -> None:
         """Record as queued what nobody takes soon enough."""
-        rows: list[Due] = []
-        for held in self.held.take_overdue(draft.now, min(DUE_ROWS_MAX, draft.room())):
-            taken.due.append(held.key)
-            if self.is_in_index(held.key):
-                rows.append(held.due)
+        overdue = list(self.held.take_overdue(draft.now, min(DUE_ROWS_MAX, draft.room())))
+        gone = self.changed()
+        rows = [held.due for held in overdue if held.key not in gone]
+        taken.due.extend([held.key for held in overdue])
         events = len(draft.events)
         if rows:
             draft.add(queued_event(rows))
@@ -172,9 +172,9 @@ class DueRows:
             if value is not None:
                 self._index.put(key)
 
-    def is_in_index(self, key: bytes) -> bool:
-        """Whether no decision of this very cycle has deleted the row, or put another version of its job under it."""
-        return key not in self._book.index.pending
+    def changed(self) -> Set[bytes]:
+        """Rows that a decision of this very cycle has deleted, or put another version of its job under."""
+        return self._book.index.pending.keys()
 
 
 def _queue(draft: Draft, rows: list[Due]) -> None:

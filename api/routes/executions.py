@@ -93,8 +93,8 @@ def _from(
                 if key != start or item.attempt >= number:
                     yield key, item
     found = view.job(tenant, job_id)
-    if found is not None and found[1].next_at >= 0:
-        yield _UPCOMING, upcoming_body(job_id, found[1].next_at)
+    if found is not None and found[1].coming_at >= 0:
+        yield _UPCOMING, upcoming_body(tenant, job_id, found[0], found[1].coming_at)
 
 
 @router.get(
@@ -223,9 +223,9 @@ def _row(services: Services, tenant: str, name: str) -> ExecutionRow | None:
         return row
     job_id = job_of(name)
     job = services.view.job(tenant, job_id)
-    if job is None or execution_id(job_id, job[1].next_at) != name:
+    if job is None or execution_id(job_id, job[1].coming_at) != name:
         return None
-    return upcoming_row(job[1].next_at)
+    return upcoming_row(tenant, job_id, job[0], job[1].coming_at)
 
 
 def _around(services: Services, tenant: str, job_id: str) -> Around:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Depends, Request, Response
+from msgspec import Raw
 
 from api.answers import job_body
 from api.auth import Allowed, Caller, Scope
@@ -21,8 +24,17 @@ from api.decisions import (
     preference_of,
     refusal_of,
 )
-from api.described import AFTER, BODY, IDEMPOTENCY_KEY, PREFER, WRITE, described
-from api.parameters import idempotency_key_of, query_of, traceparent_of
+from api.described import (
+    AFTER,
+    BODY,
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    PREFER,
+    WRITE,
+    described,
+)
+from api.parameters import expected_version_of, has_tag, idempotency_key_of, query_of, traceparent_of
 from api.problems import Refused
 from api.sender import Keyed
 from api.services import Services, services_of
@@ -72,6 +84,8 @@ def submit_command(
         policy=submission.policy,
         limit=submission.limit,
         notify=submission.notify,
+        every_ms=submission.every_ms,
+        timing=submission.timing,
     )
 
 
@@ -102,7 +116,15 @@ def check_payload(services: Services, command: SubmitJob) -> bool:
         },
         answers={201: Job, 202: Command},
         parameters=(IDEMPOTENCY_KEY, PREFER),
-        refusals=(*BODY, *WRITE, "id-exists", "bad-payload", "unknown-queue", "key-reused"),
+        refusals=(
+            *BODY,
+            *WRITE,
+            "id-exists",
+            "bad-payload",
+            "unknown-queue",
+            "unknown-calendar",
+            "key-reused",
+        ),
     ),
 )
 async def create_job(request: Request, caller: Writing) -> Response:
@@ -133,26 +155,32 @@ def job_response(
     found = services.view.job(caller.tenant, job_id) if is_name(job_id) else None
     if found is None:
         raise Refused("not-found")
-    headers = {"etag": f'"{found[0].version}"'}
+    body = Raw(msgspec.json.encode(job_body(job_id, *found)))
+    headers = {"etag": f'"{found[0].version}-{hashlib.sha256(body).hexdigest()[:16]}"'}
     if status == 201:
         headers["location"] = f"/v1/jobs/{job_id}"
-    return json_response(job_body(job_id, *found), status, headers, decision and decision.token())
+    return json_response(body, status, headers, decision and decision.token())
 
 
 @router.get(
     "/v1/jobs/{job_id}",
     operation_id="get_job",
     openapi_extra=described(
-        answers={200: Job}, parameters=(AFTER, PREFER), refusals=("not-found", "bad-parameter", "view-behind")
+        answers={200: Job, 304: None},
+        parameters=(IF_NONE_MATCH, AFTER, PREFER),
+        refusals=("not-found", "bad-parameter", "view-behind"),
     ),
 )
 async def get_job(request: Request, caller: Reading, job_id: str) -> Response:
-    """Read a job: what it runs, when, and where it stands. `ETag` is its version."""
+    """Read a job: what it runs, when, and where it stands. `ETag` is its version, then a digest of the answer."""
     services = services_of(request)
     check_accept(request)
     query_of(request)
     await caught_up(request, services)
-    return job_response(services, caller, job_id)
+    answer = job_response(services, caller, job_id)
+    if has_tag(request, answer.headers["etag"]):
+        return Response(status_code=304, headers={"etag": answer.headers["etag"]})
+    return answer
 
 
 @router.delete(
@@ -161,12 +189,12 @@ async def get_job(request: Request, caller: Reading, job_id: str) -> Response:
     status_code=204,
     openapi_extra=described(
         answers={204: None, 202: Command},
-        parameters=(PREFER,),
-        refusals=(*WRITE, "not-found", "job-closed"),
+        parameters=(IF_MATCH, PREFER),
+        refusals=(*WRITE, "not-found", "job-closed", "stale-version"),
     ),
 )
 async def cancel_job(request: Request, caller: Writing, job_id: str) -> Response:
-    """Cancel a job: no instant and no attempt after this; a running attempt is asked to stop."""
+    """Cancel a job: no instant and no attempt after this; a running attempt is asked to stop. `cancel` takes a reason."""
     services = services_of(request)
     query_of(request)
     if not is_name(job_id):
@@ -177,6 +205,7 @@ async def cancel_job(request: Request, caller: Writing, job_id: str) -> Response
         command_id=mint_id(),
         issued_at=services.clock.now(),
         actor=caller.actor,
+        expected_version=expected_version_of(request),
     )
     decision = await decide_for_job(request, services, command)
     if decision.row is None:

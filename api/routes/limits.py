@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
 from api import limits
 from api.auth import Allowed, Caller, Scope
-from api.bodies import check_accept
-from api.decisions import caught_up, json_response
 from api.described import AFTER, BODY, CURSOR, LIMIT, PREFER, WRITE, described
-from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
-from api.services import services_of
+from api.shared_facts import page_of
 from minutebook.client.models import Command, Limit, LimitPage, LimitRequest, PauseRequest, ReasonRequest
 
 router = APIRouter()
@@ -32,19 +28,14 @@ Changing = Annotated[Caller, Depends(Allowed(Scope.LIMITS_WRITE))]
 )
 async def list_limits(request: Request, caller: Reading) -> Response:
     """List the limits of the caller's tenant by name, the tenant-wide one first."""
-    services = services_of(request)
-    check_accept(request)
-    query = query_of(request, "limit", "cursor")
-    limit = limit_of(query)
-    await caught_up(request, services)
-    secret, scope = services.keyring.secret, f"{caller.tenant}/limits"
-    start = open_cursor(secret, scope, query["cursor"]).decode() if "cursor" in query else ""
-    found = list(islice(services.view.limits(caller.tenant, start), limit + 1))
-    items = [limits.limit_shown(services, caller.tenant, name, row) for name, row in found[:limit]]
-    if len(found) <= limit:
-        return json_response(LimitPage(items, None))
-    cursor = seal_cursor(secret, scope, found[limit][0].encode())
-    return json_response(LimitPage(items, cursor), headers=next_link("/v1/limits", query, cursor))
+    return await page_of(
+        request,
+        caller,
+        "/v1/limits",
+        lambda services, start: services.view.limits(caller.tenant, start),
+        lambda services, name, row: limits.limit_shown(services, caller.tenant, name, row),
+        LimitPage,
+    )
 
 
 @router.get(

@@ -1,4 +1,4 @@
-"""Bulk operations: many dead executions run again, listed, watched and cancelled."""
+"""Bulk operations: many executions run again, or instants that never ran; listed, watched and cancelled."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Request, Response
 
 from api.auth import Allowed, Caller, Scope
+from api.backfill import check_job, check_wish, count_instants
 from api.bodies import check_accept, read_body
 from api.decisions import (
     Decision,
@@ -30,7 +31,14 @@ from api.described import (
     described,
 )
 from api.dry_run import count_dead
-from api.operation_bodies import operation_body, pending_body, read_redrive
+from api.operation_bodies import (
+    OperationWish,
+    operation_body,
+    pending_body,
+    read_backfill,
+    read_operation,
+    read_redrive,
+)
 from api.parameters import (
     idempotency_key_of,
     limit_of,
@@ -46,7 +54,15 @@ from api.services import Services, services_of
 from api.wishes import read_wish
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, ReasonRequest
-from minutebook.client.operation_models import DryRun, Operation, OperationPage, RedriveManyRequest
+from minutebook.client.operation_models import (
+    BackfillDryRun,
+    BackfillRequest,
+    DryRun,
+    Operation,
+    OperationPage,
+    OperationRequest,
+    RedriveManyRequest,
+)
 from minutebook.domain.commands import CancelOperation, OperationCommand, StartOperation
 from minutebook.domain.state import NONE_AT
 from minutebook.domain.view_operations import OperationRow
@@ -56,6 +72,11 @@ router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
 Operating = Annotated[Caller, Depends(Allowed(Scope.JOBS_OPERATE))]
 _AT: Final = struct.Struct(">q")
+_STARTS: Final = (*BODY, *WRITE, "key-reused", "too-many-operations", "view-behind")
+_SAID: Final = {
+    200: "Of a dry run: how many there are. Nothing is changed.",
+    202: "The operation, which goes on by itself: `Location` names it.",
+}
 
 
 @router.post(
@@ -65,25 +86,83 @@ _AT: Final = struct.Struct(">q")
         takes=RedriveManyRequest,
         example={"filter": {"task": "report.build"}, "rate_per_s": 50, "reason": "the database is back"},
         answers={200: DryRun, 202: Operation},
-        said={
-            200: "Of a dry run: how many there are. Nothing is changed.",
-            202: "The operation, which goes on by itself: `Location` names it.",
-        },
+        said=_SAID,
         parameters=(IDEMPOTENCY_KEY, PREFER, AFTER),
-        refusals=(*BODY, *WRITE, "key-reused", "too-many-operations", "view-behind"),
+        refusals=_STARTS,
     ),
 )
 async def redrive_dead_letters(request: Request, caller: Operating) -> Response:
     """Run all dead executions again that fit and were given up before now. The key is required but for a dry run."""
-    services = services_of(request)
+    wish = read_redrive(await _body_of(request))
+    return await _start(request, caller, wish, "dead-letters/redrive")
+
+
+@router.post(
+    "/v1/operations",
+    operation_id="start_operation",
+    openapi_extra=described(
+        takes=OperationRequest,
+        example={
+            "kind": "backfill",
+            "filter": {"job_id": "nightly", "from": "2026-06-01T00:00:00Z", "until": "2026-06-08T00:00:00Z"},
+            "reason": "paused by mistake",
+        },
+        answers={200: (DryRun, BackfillDryRun), 202: Operation},
+        said=_SAID,
+        parameters=(IDEMPOTENCY_KEY, PREFER, AFTER),
+        refusals=(*_STARTS, "not-found", "job-closed"),
+    ),
+)
+async def start_operation(request: Request, caller: Operating) -> Response:
+    """Do something to many executions. The key is required but for a dry run."""
+    wish = read_operation(await _body_of(request))
+    return await _start(request, caller, wish, "operations")
+
+
+@router.post(
+    "/v1/jobs/{job_id}/backfill",
+    operation_id="backfill_job",
+    openapi_extra=described(
+        takes=BackfillRequest,
+        example={
+            "from": "2026-06-01T00:00:00Z",
+            "until": "2026-06-08T00:00:00Z",
+            "rate_per_s": 1,
+            "reason": "paused by mistake",
+        },
+        answers={200: BackfillDryRun, 202: Operation},
+        said=_SAID,
+        parameters=(IDEMPOTENCY_KEY, PREFER, AFTER),
+        refusals=(*_STARTS, "not-found", "job-closed"),
+    ),
+)
+async def backfill_job(request: Request, caller: Operating, job_id: str) -> Response:
+    """Run past instants of a job that never ran. The key is required but for a dry run."""
+    if not is_name(job_id):
+        raise Refused("not-found")
+    wish = read_backfill(await _body_of(request), job_id)
+    return await _start(request, caller, wish, f"jobs/{job_id}/backfill")
+
+
+async def _body_of(request: Request) -> bytes:
     check_accept(request)
     query_of(request)
-    wish = read_redrive(await read_body(request, services.settings.body_timeout_s))
+    return await read_body(request, services_of(request).settings.body_timeout_s)
+
+
+async def _start(request: Request, caller: Caller, wish: OperationWish, subject: str) -> Response:
+    """Start what is wished for, or count it. `subject`: what a key of the caller is told apart by."""
+    services = services_of(request)
     key = idempotency_key_of(request, is_required=not wish.is_dry_run)
+    if wish.kind == "backfill":
+        check_wish(wish, services.clock.now())
     if wish.is_dry_run:
         await caught_up(request, services)
-        return json_response(await count_dead(services.view, caller.tenant, wish.wanted))
-    name = command_id_from_key(caller.tenant, "dead-letters/redrive", key or "")
+        return json_response(await _counted(services, caller, wish))
+    name = command_id_from_key(caller.tenant, subject, key or "")
+    if wish.kind == "backfill" and services.view.operation(caller.tenant, name) is None:
+        await caught_up(request, services)
+        check_job(services.view, caller.tenant, wish)
     command = StartOperation(
         tenant=caller.tenant,
         operation=name,
@@ -91,6 +170,7 @@ async def redrive_dead_letters(request: Request, caller: Operating) -> Response:
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,
+        kind=wish.kind,
         filter=wish.wanted,
         rate_per_s=wish.rate_per_s,
     )
@@ -101,13 +181,21 @@ async def redrive_dead_letters(request: Request, caller: Operating) -> Response:
     if not decision.row.is_accepted:
         raise refusal_of(decision.row)
     found = _found(services, caller, name)
-    if (found.fact.filter, found.fact.rate_per_s, found.fact.reason) != (
+    if (found.fact.kind, found.fact.filter, found.fact.rate_per_s, found.fact.reason) != (
+        command.kind,
         command.filter,
         command.rate_per_s,
         command.reason,
     ):
         raise Refused("key-reused")
     return json_response(_body(services, found), 202, headers, decision.token())
+
+
+async def _counted(services: Services, caller: Caller, wish: OperationWish) -> DryRun | BackfillDryRun:
+    if wish.kind == "redrive":
+        return await count_dead(services.view, caller.tenant, wish.wanted)
+    plan = check_job(services.view, caller.tenant, wish)
+    return await count_instants(services.view, caller.tenant, wish.wanted, plan, services.clock.now())
 
 
 @router.get(
@@ -210,7 +298,7 @@ def _found(services: Services, caller: Caller, operation_id: str) -> OperationRo
 
 
 def _body(services: Services, row: OperationRow) -> Operation:
-    return operation_body(row, services.view.partitions)
+    return operation_body(row, services.view.partitions, services.view.refusal(row))
 
 
 def _place(row: OperationRow) -> bytes:

@@ -8,9 +8,37 @@ import msgspec
 import typer
 
 from minutebook.cli.exits import ExitCode
-from minutebook.cli.options import Key, Yes, ask, duration, read_payload
+from minutebook.cli.options import Key, Reason, Yes, ask, duration, read_payload
 from minutebook.cli.output import Format, Output, note, write_many, write_one
-from minutebook.client import Command, Execution, Job, JobRequest, RetryRequest, SyncClient
+from minutebook.cli.timing_options import (
+    CalendarExclude,
+    CalendarInclude,
+    DayMatch,
+    EndAt,
+    Every,
+    Fold,
+    Gap,
+    Jitter,
+    MaxRuns,
+    Misfire,
+    MisfireMax,
+    MisfireWindow,
+    Overlap,
+    PauseOnFailure,
+    StartAt,
+    Zone,
+)
+from minutebook.client import (
+    CalendarsRequest,
+    Command,
+    Execution,
+    Job,
+    JobRequest,
+    MisfireRequest,
+    RetryRequest,
+    SyncClient,
+)
+from minutebook.client.models import MisfirePolicy
 
 app = typer.Typer(help="Jobs: what to run, and when.", no_args_is_help=True)
 
@@ -32,7 +60,22 @@ def submit(
         str | None, typer.Option(help="From now, such as 30s, 2m or PT2M.", parser=duration)
     ] = None,
     cron: Annotated[str | None, typer.Option(help="When, as in `minutebook schedule preview`.")] = None,
-    zone: Annotated[str | None, typer.Option(help="IANA zone of the cron.")] = None,
+    every: Every = None,
+    zone: Zone = None,
+    start_at: StartAt = None,
+    end_at: EndAt = None,
+    max_runs: MaxRuns = None,
+    calendar_exclude: CalendarExclude = None,
+    calendar_include: CalendarInclude = None,
+    gap: Gap = None,
+    fold: Fold = None,
+    day_match: DayMatch = None,
+    jitter: Jitter = None,
+    misfire: Misfire = None,
+    misfire_window: MisfireWindow = None,
+    misfire_max: MisfireMax = None,
+    overlap: Overlap = None,
+    pause_on_failure: PauseOnFailure = None,
     late: Annotated[
         str | None, typer.Option(help="refuse or run, for a run-at more than a day past.")
     ] = None,
@@ -70,18 +113,32 @@ def submit(
     key: Key = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Create a job. Without --run-at, --delay and --cron it runs at once."""
-    retry = {"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max}
+    """Create a job. Without --run-at, --delay, --cron and --every it runs at once."""
+    retry = _given({"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max})
+    misfires = _given({"policy": misfire, "window": misfire_window, "max": misfire_max})
+    calendars = _given({"exclude": calendar_exclude, "include": calendar_include})
     given = {
         "id": id,
         "queue": queue,
         "run_at": run_at,
         "delay": delay,
         "cron": cron,
+        "every": every,
         "zone": zone,
+        "start_at": start_at,
+        "end_at": end_at,
+        "max_runs": max_runs,
+        "calendars": CalendarsRequest(**calendars) if calendars else None,
+        "gap": gap,
+        "fold": fold,
+        "day_match": day_match,
+        "jitter": jitter,
+        "misfire": MisfireRequest(**misfires) if misfires else None,
+        "overlap": overlap,
+        "pause_on_failure": pause_on_failure,
         "late": late,
         "timeout": timeout,
-        "retry": RetryRequest(**_given(retry)) if _given(retry) else None,
+        "retry": RetryRequest(**retry) if retry else None,
         "max_losses": max_losses,
         "deadline": deadline,
         "start_deadline": start_deadline,
@@ -96,7 +153,7 @@ def submit(
         answer = client.submit(request, key=key)
     if isinstance(answer, Command):
         raise undecided(answer, output)
-    _write_job(answer, output)
+    write_job(answer, output)
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +165,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 def show(job: JobId, output: Output = Format.TABLE) -> None:
     """Show a job as it stands."""
     with SyncClient() as client:
-        _write_job(client.get(job), output)
+        write_job(client.get(job), output)
 
 
 @app.command()
@@ -122,16 +179,17 @@ def history(job: JobId, output: Output = Format.TABLE) -> None:
 @app.command()
 def cancel(
     job: JobId,
+    reason: Reason = "",
     yes: Yes = False,
     output: Output = Format.TABLE,
 ) -> None:
     """Cancel a job: no instant and no attempt after this."""
     ask(f"Cancel {job}?", yes=yes)
     with SyncClient() as client:
-        answer = client.cancel(job)
+        answer = client.cancel(client.get(job), reason=reason)
         if answer is not None:
             raise undecided(answer, output)
-        _write_job(client.get(job), output)
+        write_job(client.get(job), output)
 
 
 @app.command("run-now")
@@ -151,16 +209,18 @@ def undecided(command: Command, output: Format) -> typer.Exit:
     return typer.Exit(ExitCode.PARTLY_DONE)
 
 
-def _write_job(job: Job, output: Format) -> None:
+def write_job(job: Job, output: Format) -> None:
+    """Show a job as it stands."""
     counts = ", ".join(
         f"{count} {name}" for name, count in msgspec.structs.asdict(job.executions).items() if count
     )
-    when = f"{job.cron} ({job.zone})" if job.cron else job.run_at
     fields = {
         "id": job.id,
         "task": job.task,
         "status": job.status,
-        "when": when,
+        "when": _when(job),
+        "misfire": None if job.misfire == MisfirePolicy() else _misfire(job),
+        "overlap": None if job.overlap == "allow" else job.overlap,
         "next": job.next_at,
         "queue": job.queue,
         "payload": bytes(job.payload).decode(),
@@ -171,10 +231,37 @@ def _write_job(job: Job, output: Format) -> None:
         "stuck after": f"{job.stuck_after}, then {job.on_stuck}" if job.stuck_after else None,
         "priority": job.priority,
         "limit": job.limit,
+        "paused": f"{job.paused.at} ({job.paused.cause}) {job.paused.reason}" if job.paused else None,
+        "version": job.version,
         "created": job.created_at,
         "executions": counts or "none yet",
     }
     write_one(job, output, {name: value for name, value in fields.items() if value is not None})
+
+
+def rule_of(job: Job | JobRequest) -> str:
+    """When a job is due, without its bounds."""
+    if job.cron:
+        return f"{job.cron} ({job.zone})"
+    return f"every {job.every}" if job.every else str(job.run_at)
+
+
+def _when(job: Job) -> str:
+    """The rule of a job, and what differs from the defaults of it."""
+    parts = [
+        rule_of(job),
+        f"from {job.start_at}" if job.start_at else "",
+        f"until {job.end_at}" if job.end_at else "",
+        f"{job.max_runs} runs at most" if job.max_runs else "",
+        f"up to {job.jitter} later" if job.jitter != "PT0S" else "",
+        f"not on {', '.join(job.calendars.exclude)}" if job.calendars.exclude else "",
+        f"only on {', '.join(job.calendars.include)}" if job.calendars.include else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def _misfire(job: Job) -> str:
+    return f"{job.misfire.policy}, within {job.misfire.window}, {job.misfire.max} at most"
 
 
 def history_row(item: Execution) -> tuple[object, ...]:

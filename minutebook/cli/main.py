@@ -10,7 +10,19 @@ import typer
 from typer.core import TyperGroup
 
 from minutebook import __version__
-from minutebook.cli import alert, dead_letter, execution, job, limit, operation, queue, schedule, task
+from minutebook.cli import (
+    alert,
+    backfill,
+    calendar,
+    dead_letter,
+    execution,
+    job_changes,
+    limit,
+    operation,
+    queue,
+    schedule,
+    task,
+)
 from minutebook.cli.exits import ExitCode, exit_code_of
 from minutebook.cli.output import note
 from minutebook.errors import MinutebookError
@@ -76,10 +88,12 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(job.app, name="job")
+job_changes.app.command()(backfill.backfill)
+app.add_typer(job_changes.app, name="job")
 app.add_typer(execution.app, name="execution")
 app.add_typer(queue.app, name="queue")
 app.add_typer(limit.app, name="limit")
+app.add_typer(calendar.app, name="calendar")
 app.add_typer(dead_letter.app, name="dead-letter")
 app.add_typer(alert.app, name="alert")
 app.add_typer(operation.app, name="operation")

@@ -30,6 +30,7 @@ _COLUMNS = (
     "ended",
     "by",
     "reason",
+    "refused for",
 )
 _ENDED = ("completed", "cancelled")
 OperationId = Annotated[str, typer.Argument(metavar="OPERATION", help="Id of the operation.")]
@@ -130,5 +131,6 @@ def _fields(operation: Operation) -> dict[str, Any]:
         operation.ended_at,
         operation.actor,
         operation.reason,
+        None if operation.refusal is None else operation.refusal.detail,
     )
     return dict(zip(_COLUMNS, values, strict=True))

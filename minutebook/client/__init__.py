@@ -1,16 +1,20 @@
 """The HTTP client: what users and the command line reach the API with."""
 
+from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarEntry, DateRange
+from minutebook.client.change_models import CalendarsChange, JobChange, JobVersion, MisfireChange, RetryChange
 from minutebook.client.client import Client, SyncClient
 from minutebook.client.errors import (
     ApiError,
     DeniedError,
     NotFoundError,
     RefusedError,
+    StaleVersionError,
     UnavailableError,
 )
 from minutebook.client.models import (
     Alert,
     BatchResult,
+    CalendarsRequest,
     Command,
     DeadLetter,
     Execution,
@@ -19,22 +23,30 @@ from minutebook.client.models import (
     JobRequest,
     Limit,
     LimitRequest,
+    MisfireRequest,
     Problem,
     Queue,
     RetryRequest,
     RunNow,
     WholeExecution,
 )
-from minutebook.client.operation_models import DeadLetterFilter, DryRun, Operation
+from minutebook.client.operation_models import BackfillDryRun, DeadLetterFilter, DryRun, Operation
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
     "Alert",
     "ApiError",
+    "BackfillDryRun",
     "BatchResult",
+    "Calendar",
+    "CalendarEffect",
+    "CalendarEntry",
+    "CalendarsChange",
+    "CalendarsRequest",
     "Client",
     "ClientSettings",
     "Command",
+    "DateRange",
     "DeadLetter",
     "DeadLetterFilter",
     "DeniedError",
@@ -42,16 +54,22 @@ __all__ = [
     "Execution",
     "ExecutionPage",
     "Job",
+    "JobChange",
     "JobRequest",
+    "JobVersion",
     "Limit",
     "LimitRequest",
+    "MisfireChange",
+    "MisfireRequest",
     "NotFoundError",
     "Operation",
     "Problem",
     "Queue",
     "RefusedError",
+    "RetryChange",
     "RetryRequest",
     "RunNow",
+    "StaleVersionError",
     "SyncClient",
     "UnavailableError",
     "WholeExecution",

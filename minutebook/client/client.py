@@ -20,6 +20,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from minutebook.client.answers import decided as _decided
 from minutebook.client.answers import decoded as _decoded
 from minutebook.client.answers import refusal as _refusal
+from minutebook.client.calendars import Calendars, SyncCalendars
+from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_path
 from minutebook.client.errors import UnavailableError
 from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
 from minutebook.client.limits import Limits, SyncLimits
@@ -53,6 +55,8 @@ from minutebook.client.stepping import each
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
+_READING = ("GET", "PATCH")
+"""What builds on what is there: it waits for what this client wrote last."""
 _BACKOFF_MAX_S = 8.0
 _PAGE = 1000
 _WAIT_S_MAX = 30
@@ -68,7 +72,7 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(OperationCalls, FleetCalls):
+class Client(ChangeCalls, OperationCalls, FleetCalls):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
@@ -91,6 +95,8 @@ class Client(OperationCalls, FleetCalls):
         self._position: str | None = None
         self.limits = Limits(self._send, self._items)
         """Limits of the tenant and of its jobs."""
+        self.calendars = Calendars(self._send, self._items)
+        """Calendars of the tenant."""
 
     async def __aenter__(self) -> Client:
         return self
@@ -118,11 +124,11 @@ class Client(OperationCalls, FleetCalls):
 
     async def get(self, job_id: str) -> Job:
         """A job as it stands."""
-        return _decoded(await self._send("GET", _job_path(job_id)), Job)
+        return _decoded(await self._send("GET", job_path(job_id)), Job)
 
     async def executions(self, job_id: str) -> AsyncIterator[Execution]:
         """All attempts of a job, by scheduled_at, then attempt."""
-        async for item in self._items(_job_path(job_id) + "/executions", ExecutionPage):
+        async for item in self._items(job_path(job_id) + "/executions", ExecutionPage):
             yield item
 
     async def execution(self, execution_id: str, *, wait: int = 0) -> WholeExecution:
@@ -178,15 +184,10 @@ class Client(OperationCalls, FleetCalls):
         async for item in self._items("/v1/alerts", AlertPage, None if kind is None else {"kind": kind}):
             yield item
 
-    async def cancel(self, job_id: str) -> Command | None:
-        """Cancel a job: no instant and no attempt after this. None = done; a Command where it takes long."""
-        answer = await self._send("DELETE", _job_path(job_id))
-        return _decoded(answer, Command) if answer.status_code == 202 else None
-
     async def run_now(self, job_id: str, *, key: str | None = None) -> RunNow | Command:
         """One execution at once, beside the schedule; a repeat with the same `key` runs once."""
         headers = {"idempotency-key": key or mint_id()}
-        answer = await self._send("POST", _job_path(job_id) + "/run-now", headers=headers)
+        answer = await self._send("POST", job_path(job_id) + "/run-now", headers=headers)
         return _decided(answer, RunNow)
 
     async def declare_queue(self, queue: QueueRequest) -> Queue | Command:
@@ -246,7 +247,7 @@ class Client(OperationCalls, FleetCalls):
         if body is not None:
             content = msgspec.json.encode(body)
             sent["content-type"] = "application/json"
-        if method == "GET" and self._position is not None:
+        if method in _READING and self._position is not None:
             sent["minutebook-after"] = self._position
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(UnavailableError),
@@ -285,15 +286,11 @@ def _wait_s(state: RetryCallState) -> float:
     return backoff if asked is None else asked
 
 
-def _job_path(job_id: str) -> str:
-    return f"/v1/jobs/{quote(job_id, safe='')}"
-
-
 def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient(SyncOperationCalls, SyncFleetCalls):
+class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
     _client: Client
@@ -305,6 +302,8 @@ class SyncClient(SyncOperationCalls, SyncFleetCalls):
         self._client = Client(settings, transport=transport)
         self.limits = SyncLimits(self._client.limits, self._runner)
         """See `Client.limits`."""
+        self.calendars = SyncCalendars(self._client.calendars, self._runner)
+        """See `Client.calendars`."""
 
     def __enter__(self) -> SyncClient:
         return self
@@ -371,10 +370,6 @@ class SyncClient(SyncOperationCalls, SyncFleetCalls):
     def alerts(self, *, kind: AlertKind | None = None) -> Iterator[Alert]:
         """See `Client.alerts`."""
         return self._each(self._client.alerts(kind=kind))
-
-    def cancel(self, job_id: str) -> Command | None:
-        """See `Client.cancel`."""
-        return self._run(self._client.cancel(job_id))
 
     def run_now(self, job_id: str, *, key: str | None = None) -> RunNow | Command:
         """See `Client.run_now`."""

@@ -3,7 +3,8 @@
 ApiError                the API answered with a problem, or not at all
 ├── DeniedError         401, 403
 ├── NotFoundError       404
-├── RefusedError        409, 412, 422: the request will not be done as it stands
+├── RefusedError        409, 422: the request will not be done as it stands
+│   └── StaleVersionError  412: somebody else has changed it meanwhile
 └── UnavailableError    429, 503, no connection, no answer in time; safe to repeat
 """
 
@@ -33,6 +34,10 @@ class RefusedError(ApiError):
     """The request will not be done as it stands."""
 
 
+class StaleVersionError(RefusedError):
+    """The job has another version than the one that was read: read it again, then send what is still wanted."""
+
+
 class UnavailableError(ApiError):
     """The API cannot be reached or is not ready. `retry_after_s` is what it asked for, None if it did not."""
 
@@ -48,7 +53,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
     403: DeniedError,
     404: NotFoundError,
     409: RefusedError,
-    412: RefusedError,
+    412: StaleVersionError,
     422: RefusedError,
 }
 UNAVAILABLE = frozenset({429, 503})

@@ -25,8 +25,8 @@ Outcome = Literal["succeeded", "dead", "cancelled", "skipped"]
 Cause = Literal["permanent", "attempts", "losses", "deadline"]
 OnStuck = Literal["report", "stop"]
 AlertKind = Literal["execution_dead", "attempt_stuck", "task_unknown"]
-PREVIEW_MAX = 1000
-"""Instants of one preview."""
+Overlap = Literal["allow", "skip", "queue_one", "queue_all", "cancel_running"]
+Misfire = Literal["all", "latest", "none"]
 
 _MaxAttempts = Annotated[int, Meta(ge=1, le=100, description="failures after which it is given up")]
 _First = Annotated[DurationText, Meta(description="wait before the second attempt, up to P1D")]
@@ -46,6 +46,25 @@ _Priority = Annotated[int, Meta(ge=0, le=9, description="9 goes first")]
 _Notify = Annotated[
     str, Meta(max_length=2048, description="https URL that its alerts go to; empty = the tenant's target")
 ]
+_Every = Annotated[
+    DurationText,
+    Meta(description="fixed interval, PT1S to P366D, counted from start_at or else from the create"),
+]
+_MisfireWindow = Annotated[
+    DurationText, Meta(description="what was missed longer ago does not run, up to P30D")
+]
+_MisfireMax = Annotated[int, Meta(ge=1, le=10_000, description="of what was missed the latest so many run")]
+_CalendarNames = Annotated[list[Name], Meta(max_length=16)]
+_Overlap = Annotated[
+    Overlap, Meta(description="what becomes of an instant while executions of the job are open")
+]
+_Gap = Annotated[Gap, Meta(description="local times that a clock change leaves out")]
+_Fold = Annotated[Fold, Meta(description="local times that come twice")]
+_DayMatch = Annotated[DayMatch, Meta(description="of two restricted day fields either, or both")]
+_Spread = Annotated[
+    DurationText, Meta(description="each instant is due up to so much later, never early; up to P1D")
+]
+_MaxRuns = Annotated[int, Meta(ge=1, description="instants that become executions, at most")]
 
 
 class RetryRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
@@ -59,8 +78,23 @@ class RetryRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=Tru
     non_retryable: _NonRetryable = []
 
 
+class MisfireRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """What becomes of instants that were missed; what is left out has its default."""
+
+    policy: Misfire = "all"
+    window: _MisfireWindow = "P1D"
+    max: _MisfireMax = 100
+
+
+class CalendarsRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """Calendars whose dates have no instants, and those of which only the dates have any."""
+
+    exclude: _CalendarNames = []
+    include: _CalendarNames = []
+
+
 class JobRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """A job to create. At most one of run_at, delay, cron; none of them = run now."""
+    """A job to create. At most one of run_at, delay, cron, every; none of them = run now."""
 
     task: Name
     id: Name | UnsetType = UNSET
@@ -75,10 +109,28 @@ class JobRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True,
         UNSET
     )
     cron: (
-        Annotated[str, Meta(max_length=256, description="5, 6 (second first) or 7 (year last) fields")]
+        Annotated[
+            str,
+            Meta(
+                max_length=256,
+                description="5, 6 (second first) or 7 (year last) fields, a macro, or @every 90s",
+            ),
+        ]
         | UnsetType
     ) = UNSET
-    zone: Annotated[str, Meta(max_length=128, description="IANA name, for cron")] = "UTC"
+    every: _Every | UnsetType = UNSET
+    zone: Annotated[str, Meta(max_length=128, description="IANA name, for cron and calendars")] = "UTC"
+    start_at: Annotated[InstantText | UnsetType, Meta(description="no instant before")] = UNSET
+    end_at: Annotated[InstantText | UnsetType, Meta(description="no instant from then on")] = UNSET
+    max_runs: _MaxRuns | UnsetType = UNSET
+    calendars: CalendarsRequest | UnsetType = UNSET
+    gap: _Gap = "auto"
+    fold: _Fold = "auto"
+    day_match: _DayMatch = "or"
+    jitter: _Spread = "PT0S"
+    misfire: MisfireRequest | UnsetType = UNSET
+    overlap: _Overlap = "allow"
+    pause_on_failure: Annotated[bool, Meta(description="when an execution is given up")] = False
     late: Annotated[
         Literal["refuse", "run"], Meta(description="what becomes of a run_at more than a day past")
     ] = "refuse"
@@ -125,8 +177,31 @@ class RetryPolicy(msgspec.Struct, kw_only=True):
     non_retryable: _NonRetryable = []
 
 
+class MisfirePolicy(msgspec.Struct, kw_only=True):
+    """What becomes of instants that were missed."""
+
+    policy: Misfire = "all"
+    window: _MisfireWindow = "P1D"
+    max: _MisfireMax = 100
+
+
+class Calendars(msgspec.Struct, kw_only=True):
+    """Calendars whose dates have no instants, and those of which only the dates have any."""
+
+    exclude: _CalendarNames = []
+    include: _CalendarNames = []
+
+
+class Pause(msgspec.Struct):
+    """Since when a job is paused, and why; `failure`: since an execution was given up."""
+
+    at: InstantText
+    cause: Literal["command", "failure"]
+    reason: str
+
+
 class Job(msgspec.Struct, kw_only=True):
-    """A job as it stands. Durations that are null bound nothing."""
+    """A job as it stands. Instants, durations and numbers that are null bound nothing."""
 
     id: Name
     task: Name
@@ -134,7 +209,19 @@ class Job(msgspec.Struct, kw_only=True):
     queue: Name
     run_at: InstantText | None
     cron: str | None
+    every: _Every | None = None
     zone: str
+    start_at: InstantText | None = None
+    end_at: InstantText | None = None
+    max_runs: _MaxRuns | None = None
+    calendars: Calendars = msgspec.field(default_factory=Calendars)
+    gap: _Gap = "auto"
+    fold: _Fold = "auto"
+    day_match: _DayMatch = "or"
+    jitter: _Spread = "PT0S"
+    misfire: MisfirePolicy = msgspec.field(default_factory=MisfirePolicy)
+    overlap: _Overlap = "allow"
+    pause_on_failure: bool = False
     late: Literal["refuse", "run"]
     timeout: DurationText
     retry: RetryPolicy = msgspec.field(default_factory=RetryPolicy)
@@ -147,6 +234,7 @@ class Job(msgspec.Struct, kw_only=True):
     limit: Name | None = None
     notify: _Notify = ""
     status: JobStatus
+    paused: Annotated[Pause | None, Meta(description="null unless it is paused")] = None
     version: int
     next_at: InstantText | None
     created_at: InstantText
@@ -212,6 +300,7 @@ class WholeExecution(msgspec.Struct, kw_only=True):
     job_id: Name
     status: AttemptStatus
     outcome: Outcome | None
+    version: Annotated[int, Meta(description="of its job, which it runs with")] = 1
     generation: Annotated[int, Meta(description="how often it was redriven")]
     scheduled_at: InstantText
     attempts: Annotated[list[Execution], Meta(description="oldest first")]
@@ -402,34 +491,6 @@ class BatchResult(msgspec.Struct):
     """Results in the order of the request."""
 
     items: list[BatchItem]
-
-
-class PreviewRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """A cron expression whose next instants are asked for."""
-
-    cron: Annotated[str, Meta(max_length=256, description="5, 6 (second first) or 7 (year last) fields")]
-    zone: Annotated[str, Meta(max_length=128, description="IANA name")] = "UTC"
-    after: Annotated[InstantText | UnsetType, Meta(description="with an offset; now if left out")] = UNSET
-    count: Annotated[int, Meta(ge=1, le=PREVIEW_MAX)] = 10
-    gap: Annotated[Gap, Meta(description="local times that a clock change leaves out")] = "auto"
-    fold: Annotated[Fold, Meta(description="local times that come twice")] = "auto"
-    day_match: Annotated[DayMatch, Meta(description="of two restricted day fields either, or both")] = "or"
-    job_id: Annotated[Name | UnsetType, Meta(description="what `H` takes its values from")] = UNSET
-
-
-class PreviewInstant(msgspec.Struct):
-    """One instant: in UTC, on the wall clock of the zone with its offset, and what a clock change does to it."""
-
-    utc: InstantText
-    local: InstantText
-    note: str | None
-
-
-class Preview(msgspec.Struct):
-    """What an expression means, and its next instants."""
-
-    description: str
-    items: list[PreviewInstant]
 
 
 def value_of(payload: Raw) -> Any:

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from minutebook.client.models import Cause, InstantText, Name
 
+OperationKind = Literal["redrive", "backfill"]
 OperationState = Literal["pending", "running", "stopping", "completed", "cancelled"]
 _Rate = Annotated[int, Meta(ge=1, le=10_000, description="executions a second at most, over all partitions")]
 _Reason = Annotated[str, Meta(max_length=1000)]
@@ -24,6 +25,40 @@ class DeadLetterFilter(msgspec.Struct, omit_defaults=True, forbid_unknown_fields
     job_prefix: Annotated[Name | UnsetType, Meta(description="start of the job id")] = UNSET
     given_up_from: Annotated[InstantText | UnsetType, Meta(description="given up then or later")] = UNSET
     given_up_until: Annotated[InstantText | UnsetType, Meta(description="given up before")] = UNSET
+
+
+class OperationFilter(DeadLetterFilter, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """Which executions an operation is about: dead ones, or of a backfill those of one job's instants within a range."""
+
+    job_id: Annotated[Name | UnsetType, Meta(description="of a backfill")] = UNSET
+    from_at: Annotated[InstantText | UnsetType, Meta(description="of a backfill: instants then or later")] = (
+        msgspec.field(default=UNSET, name="from")
+    )
+    until_at: Annotated[
+        InstantText | UnsetType, Meta(description="of a backfill: instants before; not later than now")
+    ] = msgspec.field(default=UNSET, name="until")
+
+
+class OperationRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """Do something to many executions."""
+
+    kind: OperationKind
+    filter: OperationFilter
+    dry_run: Annotated[bool, Meta(description="count them, change nothing")] = False
+    rate_per_s: _Rate | UnsetType = UNSET
+    reason: _Reason = ""
+
+
+class BackfillRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """Run past instants of a job that never ran: those of its schedule within a range of 366 days at most."""
+
+    from_at: Annotated[InstantText, Meta(description="instants then or later")] = msgspec.field(name="from")
+    until_at: Annotated[InstantText, Meta(description="instants before; not later than now")] = msgspec.field(
+        name="until"
+    )
+    dry_run: Annotated[bool, Meta(description="count them, change nothing")] = False
+    rate_per_s: _Rate | UnsetType = UNSET
+    reason: _Reason = ""
 
 
 class RedriveManyRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
@@ -51,6 +86,53 @@ class DryRun(msgspec.Struct, kw_only=True):
     reasons: Annotated[list[ReasonCount], Meta(description="the most frequent first")]
 
 
+BackfillReason = Literal[
+    "before_creation",
+    "paused",
+    "overlap",
+    "misfire",
+    "start_deadline",
+    "deadline",
+    "dst_gap",
+    "ran",
+    "undecided",
+    "unknown",
+]
+
+
+class BackfillCount(msgspec.Struct):
+    """Instants that fare alike in a backfill, and why: what they were skipped for, or why they are refused."""
+
+    reason: Annotated[
+        BackfillReason,
+        Meta(
+            description="`ran`: there is an execution, open or ended; `undecided`: neither run nor skipped yet; "
+            "`unknown`: too long ago to know"
+        ),
+    ]
+    would_run: bool
+    count: int
+
+
+class BackfillDryRun(msgspec.Struct, kw_only=True):
+    """What a backfill would do, as the view has it: `matched` instants in the range, from `first_at` to `last_at` those
+    that would run."""
+
+    matched: int
+    would_run: int
+    refused: int
+    first_at: InstantText | None
+    last_at: InstantText | None
+    reasons: Annotated[list[BackfillCount], Meta(description="the most frequent first")]
+
+
+class OperationRefusal(msgspec.Struct):
+    """Why nothing more of an operation could be done."""
+
+    reason: str
+    detail: str
+
+
 class OperationProgress(msgspec.Struct, kw_only=True):
     """Sums over the partitions, as each told last; `matched` and `left` are null until every one has counted."""
 
@@ -64,9 +146,9 @@ class Operation(msgspec.Struct, kw_only=True):
     """A bulk operation. `pending`: durable, not yet decided; `stopping`: cancelled, not yet known everywhere."""
 
     id: Name
-    kind: Literal["redrive"]
+    kind: OperationKind
     state: OperationState
-    filter: DeadLetterFilter
+    filter: OperationFilter
     rate_per_s: int | None
     reason: str
     actor: str
@@ -75,6 +157,9 @@ class Operation(msgspec.Struct, kw_only=True):
     ended_at: InstantText | None = None
     cancelled_by: str | None = None
     cancel_reason: str | None = None
+    refusal: Annotated[
+        OperationRefusal | None, Meta(description="of a backfill whose job cannot be filled, or no longer")
+    ] = None
 
 
 class OperationPage(msgspec.Struct):

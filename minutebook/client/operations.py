@@ -13,6 +13,8 @@ from msgspec import UNSET
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, ReasonRequest
 from minutebook.client.operation_models import (
+    BackfillDryRun,
+    BackfillRequest,
     DeadLetterFilter,
     DryRun,
     Operation,
@@ -61,6 +63,30 @@ class OperationCalls:
         rate = UNSET if rate_per_s is None else rate_per_s
         body = RedriveManyRequest(filter=wanted, rate_per_s=rate, reason=reason)
         answer = await self._send("POST", _REDRIVE, body=body, headers={"idempotency-key": key or mint_id()})
+        return msgspec.json.decode(answer.content, type=Operation)
+
+    async def count_backfill(self: _Sending, job_id: str, from_at: str, until_at: str) -> BackfillDryRun:
+        """How many instants of a job a backfill of that range would run, and why not the others; nothing is changed."""
+        body = BackfillRequest(from_at=from_at, until_at=until_at, dry_run=True)
+        answer = await self._send("POST", _backfill(job_id), body=body)
+        return msgspec.json.decode(answer.content, type=BackfillDryRun)
+
+    async def backfill(
+        self: _Sending,
+        job_id: str,
+        from_at: str,
+        until_at: str,
+        *,
+        rate_per_s: int | None = None,
+        reason: str = "",
+        key: str | None = None,
+    ) -> Operation:
+        """Run the instants of a job from `from_at` until before `until_at` (RFC 3339) that never ran; a repeat with the
+        same `key` starts nothing."""
+        rate = UNSET if rate_per_s is None else rate_per_s
+        body = BackfillRequest(from_at=from_at, until_at=until_at, rate_per_s=rate, reason=reason)
+        headers = {"idempotency-key": key or mint_id()}
+        answer = await self._send("POST", _backfill(job_id), body=body, headers=headers)
         return msgspec.json.decode(answer.content, type=Operation)
 
     async def operation(self: _Sending, operation_id: str, *, wait: int = 0) -> Operation:
@@ -122,6 +148,26 @@ class SyncOperationCalls:
         found: Operation = self._run(call)
         return found
 
+    def count_backfill(self: _Running, job_id: str, from_at: str, until_at: str) -> BackfillDryRun:
+        """See `OperationCalls.count_backfill`."""
+        found: BackfillDryRun = self._run(self._client.count_backfill(job_id, from_at, until_at))
+        return found
+
+    def backfill(
+        self: _Running,
+        job_id: str,
+        from_at: str,
+        until_at: str,
+        *,
+        rate_per_s: int | None = None,
+        reason: str = "",
+        key: str | None = None,
+    ) -> Operation:
+        """See `OperationCalls.backfill`."""
+        call = self._client.backfill(job_id, from_at, until_at, rate_per_s=rate_per_s, reason=reason, key=key)
+        found: Operation = self._run(call)
+        return found
+
     def operation(self: _Running, operation_id: str, *, wait: int = 0) -> Operation:
         """See `OperationCalls.operation`."""
         found: Operation = self._run(self._client.operation(operation_id, wait=wait))
@@ -139,6 +185,10 @@ class SyncOperationCalls:
             self._client.cancel_operation(operation_id, reason=reason, key=key)
         )
         return found
+
+
+def _backfill(job_id: str) -> str:
+    return f"/v1/jobs/{quote(job_id, safe='')}/backfill"
 
 
 def _path(operation_id: str) -> str:

@@ -66,8 +66,10 @@ FAMILIES: Final = (
     "calendars",
     "calendar_jobs",
     "reschedulings",
+    "skips",
+    "filled",
 )
-REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "alerts", "asked")
+REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "alerts", "asked", "skips")
 CACHED_MAX: Final = 20_000
 FORMAT: Final = 4
 """Version of these rows: a store of another version is dropped and folded again."""
@@ -145,6 +147,16 @@ class Family(Generic[T]):
             if row is not None:
                 yield key, row
 
+    def first(self, start: bytes, end: bytes) -> tuple[bytes, T] | None:
+        """The first row with start <= key < end, what is pending included; None if there is none."""
+        stored = next(self.walk(start, end), None)
+        if self.pending:
+            written = (key for key, row in self.pending.items() if row is not None and start <= key < end)
+            key = min(written, default=end)
+            if key != end and (stored is None or key < stored[0]):
+                return key, self.pending[key]  # type: ignore[return-value]  # those deleted are left out
+        return stored
+
     def settle(self) -> dict[bytes, bytes | None]:
         """What was pending, as it must be stored at once; it is cached from here on."""
         pending, self.pending = self.pending, {}
@@ -207,6 +219,8 @@ class Book:
         self.known_calendars = KnownCalendars(self.calendars)
         self.calendar_jobs = Family(rows, "calendar_jobs", bytes)
         self.reschedulings = Family(rows, "reschedulings", Rescheduling)
+        self.skips = Family(rows, "skips", int)
+        self.filled = Family(rows, "filled", bytes)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
             "cursor": self.cursors,
             "jobs": self.jobs,
@@ -235,6 +249,8 @@ class Book:
             "calendars": self.calendars,
             "calendar_jobs": self.calendar_jobs,
             "reschedulings": self.reschedulings,
+            "skips": self.skips,
+            "filled": self.filled,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
         self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)
@@ -301,12 +317,21 @@ class Book:
     def drop_day(self, day: int) -> None:
         """Delete all rows remembered for `day`."""
         for name in REMEMBERED:
-            family = self._families[name]
-            start, end = keys.remembered_row(day, b""), keys.remembered_row(day + 1, b"")
-            self._ranges.append((name, start, end))
-            family.forget_cached()
-            for key in [key for key in family.pending if start <= key < end]:
-                del family.pending[key]
+            self._drop(name, keys.remembered_row(day, b""), keys.remembered_row(day + 1, b""))
+
+    def drop_filled(self, job: bytes) -> None:
+        """Delete all rows of instants of a job that were filled."""
+        start, end = job + b":", keys.after(job + b":")
+        if self.filled.first(start, end) is not None:
+            self._drop("filled", start, end)
+
+    def _drop(self, name: str, start: bytes, end: bytes) -> None:
+        """Delete all rows of a family with start <= key < end."""
+        family = self._families[name]
+        self._ranges.append((name, start, end))
+        family.forget_cached()
+        for key in [key for key in family.pending if start <= key < end]:
+            del family.pending[key]
 
     def commit(self) -> None:
         """Everything pending goes to the store in one batch."""

@@ -16,7 +16,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.commands import REASON_CHARS_MAX, EditJob, JobCommand, PauseJob, ResumeJob, SubmitJob
 from minutebook.domain.due import due_of, queued_event
 from minutebook.domain.events import Event
-from minutebook.domain.placing import is_to_come
+from minutebook.domain.placing import is_to_come, job_due_at
 from minutebook.domain.refusal import Refusal
 from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED, UNCHANGED, Job, Spec
 from minutebook.domain.submit import check_body, described, fingerprint, first_instant
@@ -90,13 +90,14 @@ def resume(book: Book, row: bytes, job: Job, command: ResumeJob, stamp: int) -> 
 
 def edit(book: Book, row: bytes, job: Job, command: EditJob, stamp: int) -> list[Event]:
     """The events of an edit: what the version so far still owes, then the new one. Raises Refusal."""
+    check_version(job, command.expected_version)
+    wanted, print_ = command.job, fingerprint(command.job)
+    if print_ == (job.edited or job.fingerprint):
+        return [_unchanged(command, "unchanged")]
     _check(job, command)
     before = book.specs.get(keys.spec_row(row, job.version))
     if before is None or (job.is_once and job.next_at == NONE_AT):
         raise Refusal("job_closed", "id", "the job was closed, only a redriven execution of it is open")
-    wanted, print_ = command.job, fingerprint(command.job)
-    if print_ == (job.edited or job.fingerprint):
-        return [_unchanged(command, "unchanged")]
     check_body(book, wanted, before.queue)
     definition = _anchored(described(wanted, print_, stamp), before)
     after = version_of(definition)
@@ -133,10 +134,11 @@ def _paused_through(
     """The instants from `first_at` up to `stamp`, which a pause left out; None if there are none."""
     tenant, job_id = keys.names(row)
     plan = plans.plan_of(book, tenant, job_id, spec)
-    count, last_at = plan.count(first_at - 1, stamp), plan.previous(stamp + 1)
-    if not count or last_at is None:
+    # A calendar may have changed meanwhile: the first that it leaves is not the next one that the job knew.
+    first, last, count = plan.next(first_at - 1), plan.previous(stamp + 1), plan.count(first_at - 1, stamp)
+    if not count or first is None or last is None:
         return None
-    return facts.ExecutionsSkipped(tenant, job_id, PAUSED, first_at, last_at, count, next_at)
+    return facts.ExecutionsSkipped(tenant, job_id, PAUSED, first, last, count, next_at)
 
 
 # -- edits
@@ -152,20 +154,25 @@ class _Owed(NamedTuple):
 
 def _owed(book: Book, row: bytes, job: Job, spec: Spec, stamp: int) -> _Owed:
     """What is due at `stamp` and not on record: by the misfire policy of its version, or left out by a pause."""
-    if not spec.is_recurring or not 0 <= job.next_at <= stamp:
+    is_up = job.next_at != NONE_AT and job.next_at <= stamp
+    if not spec.is_recurring or not is_up:
         return _Owed([], job.next_at, 0)
     if job.status == PAUSED:
         following = plans.next_at(book, *keys.names(row), spec, stamp)
         skipped = _paused_through(book, row, spec, job.next_at, stamp, UNCHANGED)
         return _Owed([] if skipped is None else [skipped], following, 0)
+    if job_due_at(row, job, job.next_at) > stamp:
+        return _Owed([], job.next_at, 0)
     rows, events = due_of(book, keys.index_row(job.indexed_at, keys.JOB, row), stamp)
     if rows:
         events.append(queued_event(rows))
     following = next(at for at in map(_next_at, reversed(events)) if at is not None)
     last = events[-1]
+    # The edit comes next, in the same frame: the job must not come to its end between the two.
     if isinstance(last, facts.ExecutionsSkipped) and following == NONE_AT:
-        # The edit comes next, in the same frame: the job must not come to its end between the two.
         events[-1] = replace(last, next_at=UNCHANGED)
+    if isinstance(last, facts.JobsRescheduled) and following == NONE_AT:
+        events.pop()
     return _Owed(events, following, sum(map(_runs, events)))
 
 
@@ -173,6 +180,8 @@ def _next_at(event: Event) -> int | None:
     """The next instant of the job after an event that handles instants; None for any other."""
     match event:
         case facts.ExecutionsQueued():
+            return event.next_at[-1]
+        case facts.JobsRescheduled():
             return event.next_at[-1]
         case facts.ExecutionsSkipped() | facts.ExecutionsPlaced() if event.next_at != UNCHANGED:
             return event.next_at
@@ -213,7 +222,7 @@ def _schedule(spec: Spec) -> tuple[object, ...]:
 
 def _check_may_move(book: Book, row: bytes, job: Job, stamp: int) -> None:
     """Raises Refusal for a job that fires once and whose instant has come."""
-    is_due = job.status == ACTIVE and job.next_at <= stamp
+    is_due = job.status == ACTIVE and job_due_at(row, job, job.next_at) <= stamp
     if job.is_once and (is_due or not is_to_come(book, row, job)):
         raise Refusal(
             "already_due", "run_at", "its execution is due already: cancel that, or submit a new job"

@@ -92,8 +92,10 @@ def coming(book: Book, row: bytes, job: Job, spec: Spec, now: int) -> Coming:
     By the policies of its version, one after the other: misfire, deadlines, overlap, and `max_runs` over what is left.
     """
     tenant, job_id = keys.names(row)
-    case = _Case(tenant, job_id, job, spec, now)
     dropped, kept, next_at = instants_up(book, tenant, job_id, job, spec, now)
+    if len(kept) == 1 and dropped is None and spec.says_nothing_of_instants:
+        return Coming([(kept[0], next_at)], [])
+    case = _Case(tenant, job_id, job, spec, now)
     expired = {at: why for at in kept if (why := expired_instant(spec.policy, case.due_at(at), now))}
     live = [at for at in kept if at not in expired]
     cleared: list[Event] = []

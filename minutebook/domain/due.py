@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
@@ -15,7 +17,7 @@ from minutebook.domain.jitter import due_at
 from minutebook.domain.job_events import MISFIRE
 from minutebook.domain.missed import GRACE_MS, is_dropped_once
 from minutebook.domain.names import Names
-from minutebook.domain.placing import job_version, spec_of
+from minutebook.domain.placing import job_due_at, job_version, spec_of
 from minutebook.domain.policy import Policy
 from minutebook.domain.rescheduling import off_calendar
 from minutebook.domain.retries import expired, expired_instant
@@ -60,8 +62,17 @@ def due_of(book: Book, key: bytes, now: int) -> tuple[list[Due], list[Event]]:
     if not spec.is_recurring:
         return _once_due(row, job, spec, now)
     moved = off_calendar(book, *keys.names(row), job, spec)
-    if moved is not None:
+    if moved is None:
+        return _up(book, row, job, spec, now)
+    job = replace(job, next_at=moved.next_at[0])
+    if job.next_at == NONE_AT or job_due_at(row, job, job.next_at) > now:
         return [], [moved]
+    rows, events = _up(book, row, job, spec, now)
+    return rows, [moved, *events]
+
+
+def _up(book: Book, row: bytes, job: Job, spec: Spec, now: int) -> tuple[list[Due], list[Event]]:
+    """The instants of a schedule that are up."""
     runs, events = coming(book, row, job, spec, now)
     return [_due(row, job, spec, at, next_at) for at, next_at in runs], events
 
@@ -74,6 +85,8 @@ def is_still_so(due: Due, now: int) -> bool:
 def _once_due(row: bytes, job: Job, spec: Spec, now: int) -> tuple[list[Due], list[Event]]:
     """The one instant of a job."""
     due = _due(row, job, spec, job.next_at, NONE_AT)
+    if spec.says_nothing_of_instants:
+        return [due], []
     reason = expired_instant(spec.policy, due.due_at, now)
     if not reason and is_dropped_once(spec.timing, now - job.jitter_ms - job.next_at):
         reason = MISFIRE
@@ -93,7 +106,7 @@ def _due(row: bytes, job: Job, spec: Spec, at: int, next_at: int) -> Due:
         ids.execution_id(job_id, at),
         job.version,
         at,
-        due_at(tenant, job_id, at, job.jitter_ms),
+        due_at(tenant, job_id, at, job.jitter_ms) if job.jitter_ms else at,
         next_at,
         1,
         spec.priority,

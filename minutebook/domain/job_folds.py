@@ -7,6 +7,7 @@ import msgspec
 from minutebook import ids
 from minutebook.domain import calendar_jobs, jitter, keys
 from minutebook.domain import events as facts
+from minutebook.domain.backfill_folds import note_filled, note_skipped
 from minutebook.domain.book import Book
 from minutebook.domain.job_events import BACKFILL, OVERLAP
 from minutebook.domain.placing import (
@@ -138,6 +139,8 @@ def placed(book: Book, event: facts.ExecutionsPlaced, token: int, now: int) -> N
         if job.has_deadlines:
             place_deadlines(book, key, execution, now)
     count = len(event.scheduled_at)
+    if event.cause == BACKFILL:
+        note_filled(book, row, event.scheduled_at)
     runs = 0 if event.cause == BACKFILL else count
     moved = job
     if event.next_at != UNCHANGED:
@@ -149,6 +152,8 @@ def skipped(book: Book, event: facts.ExecutionsSkipped, token: int, now: int) ->
     """Instants that do not become executions."""
     row = keys.job_row(event.tenant, event.job_id)
     job = open_job(book, row)
+    if not job.is_once:
+        note_skipped(book, row, event, now)
     moved = job
     if event.next_at != UNCHANGED:
         moved = reindexed(book, row, job, event.next_at, now, last_at=event.last_at)

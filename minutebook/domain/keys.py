@@ -25,6 +25,8 @@ DAY_BYTES: Final = _U32.size
 """What a row that is forgotten as a whole day begins with."""
 MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
+REMEMBERED_DAYS: Final = 8
+"""Days before today of which rows are kept that are forgotten as a whole day."""
 
 
 @lru_cache(maxsize=64)
@@ -142,6 +144,21 @@ def queued_parts(key: bytes) -> tuple[Lane, str]:
     tenant, limit, tail = rest[1:].split(b"\0", 2)
     lane = Lane(queue.decode(), task.decode(), _DIGIT_9 - rest[0], tenant.decode(), limit.decode())
     return lane, tail[8:].decode()
+
+
+def instant_row(job: bytes, at: int) -> bytes:
+    """Row of an instant of the job of that row: they sort by time."""
+    return job + b":" + _U64.pack(at)
+
+
+def instant_of(row: bytes) -> int:
+    """The instant in a row of one."""
+    return int(_U64.unpack_from(row, len(row) - _U64.size)[0])
+
+
+def job_of_instant(row: bytes) -> bytes:
+    """Row of the job that the row of an instant belongs to."""
+    return row[: -_U64.size - 1]
 
 
 def permit_row(limit: bytes, permit: int) -> bytes:

@@ -6,21 +6,24 @@ goes on from there. A kind of operation is a row of `KINDS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
 
 from minutebook import ids
+from minutebook.domain import backfill, keys
 from minutebook.domain import events as facts
-from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.commands import RedriveExecution
 from minutebook.domain.decide import decide
 from minutebook.domain.events import Event
 from minutebook.domain.operation import OperationFact, Share
+from minutebook.domain.operation_kind import Found, Kind
 from minutebook.domain.operations import count_of, counted
+from minutebook.domain.refusal import Refusal
+from minutebook.domain.rows import rows_of
 from minutebook.domain.state import NONE_AT, DeadExecution, Spec
 
 LOOKED_AT_MAX: Final = 400
@@ -36,18 +39,6 @@ REPORT_EVERY_MS: Final = 1_000
 
 
 replace = msgspec.structs.replace
-
-
-class Kind(NamedTuple):
-    """A kind of operation.
-
-    `rows(book, fact, through)`: (place, row of the execution if it is meant) of every row behind the place `through`.
-    `has_room(book, place)`: whether the one there may be taken on now. `act(book, fact, row, now)`: what is decided on it.
-    """
-
-    rows: Callable[[Book, OperationFact, bytes], Iterator[tuple[bytes, bytes | None]]]
-    has_room: Callable[[Book, bytes], bool]
-    act: Callable[[Book, OperationFact, bytes, int], list[Event]]
 
 
 def advance(book: Book, share: Share, now: int) -> Iterator[Event]:
@@ -71,21 +62,31 @@ def _step(book: Book, share: Share, now: int) -> Iterator[Event]:
         yield _advanced(share, now, is_finished=True)
     elif now <= share.fact.accepted_at:
         return  # what is given up from here on could still be older than the command, by the broker's clock
-    elif share.matched < 0:
-        yield _counted_further(book, share, now)
     else:
-        yield from _work(book, share, now)
+        try:
+            yield from _work(book, share, now) if share.matched >= 0 else _counted_further(book, share, now)
+        except Refusal as refusal:
+            yield from _given_up(share, refusal, now)
 
 
-def _counted_further(book: Book, share: Share, now: int) -> Event:
+def _counted_further(book: Book, share: Share, now: int) -> Iterator[Event]:
     """What is meant is counted first, so that everybody can be told how much there is."""
+    total = KINDS[share.fact.kind].total
+    if total is not None:
+        yield _counted_all(book, share, total(book, share.fact), now)
+        return
     looked_at = list(islice(_rows(book, share), LOOKED_AT_MAX))
-    counting = share.counting + sum(1 for _, found in looked_at if found is not None)
+    counting = share.counting + sum(1 for found in looked_at if found.execution is not None)
     if len(looked_at) == LOOKED_AT_MAX:
-        return _advanced(replace(share, counting=counting, through=looked_at[-1][0]), now)
+        yield _advanced(replace(share, counting=counting, through=looked_at[-1].place), now)
+    else:
+        yield _counted_all(book, share, counting, now)
+
+
+def _counted_all(book: Book, share: Share, matched: int, now: int) -> Event:
     next_at = _first_at(share.fact, book.cursor.partition)
-    all_of_it = replace(share, matched=counting, counting=counting, through=b"", next_at=next_at)
-    return _advanced(all_of_it, now, is_finished=not counting, is_news=True)
+    all_of_it = replace(share, matched=matched, counting=matched, through=b"", next_at=next_at)
+    return _advanced(all_of_it, now, is_finished=not matched, is_news=True)
 
 
 def _first_at(fact: OperationFact, partition: int) -> int:
@@ -98,37 +99,64 @@ def _work(book: Book, share: Share, now: int) -> Iterator[Event]:
     most = pace.allowance(now)
     if not most:
         return
-    looked, done, refused, through, is_blocked = 0, 0, 0, share.through, False
-    for place, found in islice(_rows(book, share), LOOKED_AT_MAX):
-        if found is not None:
-            is_blocked = done + refused == most or not kind.has_room(book, place)
-            if is_blocked:
-                break
-            for event in kind.act(book, share.fact, found, now):
-                yield event
-                done, refused = _told(event, done, refused)
-        looked, through = looked + 1, place
+    if kind.most is not None:
+        most = min(most, kind.most(book, share.fact))
+    looked, is_blocked = _taken_on(book, share, most)
     if not looked:
-        if is_blocked:
-            return
-        yield _advanced(share, now, is_finished=True)
+        if not is_blocked:
+            yield _advanced(share, now, is_finished=True)
         return
+    done, refused = 0, 0
+    executions = [found.execution for found in looked if found.execution and not found.is_refused]
+    for event in kind.act(book, share.fact, executions, now):
+        yield event
+        done, refused = _told(event, done, refused)
     after = replace(
         share,
         done=share.done + done,
-        refused=share.refused + refused,
-        through=through,
+        refused=share.refused + refused + sum(found.is_refused for found in looked),
+        through=looked[-1].place,
         next_at=pace.after(now, done + refused),
     )
-    yield _advanced(after, now, is_finished=not is_blocked and looked < LOOKED_AT_MAX)
+    yield _advanced(after, now, is_finished=not is_blocked and len(looked) < LOOKED_AT_MAX)
+
+
+def _taken_on(book: Book, share: Share, most: int) -> tuple[list[Found], bool]:
+    """What is looked at in this step, with at most so many executions; whether it ends before one that must wait."""
+    lane, looked = KINDS[share.fact.kind].lane, list[Found]()
+    for found in islice(_rows(book, share), LOOKED_AT_MAX):
+        if found.execution is not None and not found.is_refused:
+            if not most or not _has_room(book, lane(book, found.place)):
+                return looked, True
+            most -= 1
+        looked.append(found)
+    return looked, False
+
+
+def _has_room(book: Book, lane: bytes | None) -> bool:
+    """Whether few enough wait for a worker in that lane."""
+    return lane is None or (book.counts.get(lane) or 0) < WAITING_MAX
 
 
 def _told(event: Event, done: int, refused: int) -> tuple[int, int]:
-    return (done, refused + 1) if isinstance(event, facts.CommandRejected) else (done + 1, refused)
+    if isinstance(event, facts.CommandRejected):
+        return done, refused + 1
+    return done + rows_of(event), refused
 
 
-def _rows(book: Book, share: Share) -> Iterator[tuple[bytes, bytes | None]]:
-    """(place, row of the execution if it is meant) behind the place that the share has reached."""
+def _given_up(share: Share, refusal: Refusal, now: int) -> Iterator[Event]:
+    """Nothing more of it can be done here, and why: all that is left is refused."""
+    fact, job_id = share.fact, share.fact.filter.job_id
+    command_id = ids.operation_command_id(fact.tenant, job_id, fact.operation)
+    yield facts.CommandRejected(
+        fact.tenant, job_id, command_id, "StartOperation", refusal.reason, refusal.field, refusal.detail
+    )
+    left = max(0, share.matched) - share.done - share.refused
+    yield _advanced(replace(share, refused=share.refused + max(0, left)), now, is_finished=True)
+
+
+def _rows(book: Book, share: Share) -> Iterator[Found]:
+    """What lies behind the place that the share has reached."""
     return KINDS[share.fact.kind].rows(book, share.fact, share.through)
 
 
@@ -184,7 +212,7 @@ class _Pace(NamedTuple):
 # -- redrive
 
 
-def _dead_rows(book: Book, fact: OperationFact, through: bytes) -> Iterator[tuple[bytes, bytes | None]]:
+def _dead_rows(book: Book, fact: OperationFact, through: bytes) -> Iterator[Found]:
     """Dead executions of the tenant, day by day, in order of keys; of those that are not meant only the place."""
     prefix = keys.execution_row(fact.tenant, fact.filter.job_prefix)
     until_at = (
@@ -196,7 +224,7 @@ def _dead_rows(book: Book, fact: OperationFact, through: bytes) -> Iterator[tupl
         start = keys.remembered_row(day, prefix)
         for place, dead in book.dead.walk(max(start, through + b"\0"), keys.after(start)):
             is_meant = dead.given_up_at < fact.accepted_at and _fits(book, fact, place, dead)
-            yield place, place[keys.DAY_BYTES :] if is_meant else None
+            yield Found(place, place[keys.DAY_BYTES :] if is_meant else None)
 
 
 def _fits(book: Book, fact: OperationFact, place: bytes, dead: DeadExecution) -> bool:
@@ -214,32 +242,29 @@ def _shelved(book: Book, place: bytes, dead: DeadExecution) -> Spec | None:
     return book.shelf.get(keys.spec_row(keys.job_of_execution(place), dead.version))
 
 
-def _has_room(book: Book, place: bytes) -> bool:
-    """Whether few enough wait for a worker where the execution would go."""
+def _dead_lane(book: Book, place: bytes) -> bytes | None:
+    """Where the execution would wait; None if its version is forgotten."""
     dead = book.dead.get(place)
     spec = None if dead is None else _shelved(book, place, dead)
-    if spec is None:
-        return True
-    tenant = keys.names(place[keys.DAY_BYTES :])[0]
-    return (book.counts.get(spec.lane(tenant).prefix()) or 0) < WAITING_MAX
+    return None if spec is None else spec.lane(keys.names(place[keys.DAY_BYTES :])[0]).prefix()
 
 
-def _redrive(book: Book, fact: OperationFact, row: bytes, now: int) -> list[Event]:
-    """What a command to redrive this one would be answered; the command's id makes a repeat harmless."""
-    tenant, name = keys.names(row)
-    command = RedriveExecution(
-        tenant=tenant,
-        job_id=ids.job_of(name),
-        command_id=ids.command_id_from_key(tenant, name, f"operation:{fact.operation}"),
-        issued_at=now,
-        actor=fact.actor,
-        reason=fact.reason,
-        execution=name,
-    )
-    return [
-        replace(event, operation=fact.operation) if isinstance(event, facts.ExecutionRedriven) else event
-        for event in decide(book, command, now)
-    ]
+def _redrive(book: Book, fact: OperationFact, rows: Sequence[bytes], now: int) -> Iterator[Event]:
+    """What a command to redrive each would be answered; the command's id makes a repeat harmless."""
+    for row in rows:
+        tenant, name = keys.names(row)
+        command = RedriveExecution(
+            tenant=tenant,
+            job_id=ids.job_of(name),
+            command_id=ids.operation_command_id(tenant, name, fact.operation),
+            issued_at=now,
+            actor=fact.actor,
+            reason=fact.reason,
+            execution=name,
+        )
+        for event in decide(book, command, now):
+            is_done = isinstance(event, facts.ExecutionRedriven)
+            yield replace(event, operation=fact.operation) if is_done else event
 
 
-KINDS: Final = {"redrive": Kind(_dead_rows, _has_room, _redrive)}
+KINDS: Final = {"redrive": Kind(_dead_rows, _dead_lane, _redrive), "backfill": backfill.KIND}

@@ -13,6 +13,7 @@ import msgspec
 from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
+from minutebook.domain.backfill import check_range
 from minutebook.domain.book import Book
 from minutebook.domain.commands import REASON_CHARS_MAX, CancelOperation, OperationCommand, StartOperation
 from minutebook.domain.events import Event
@@ -27,7 +28,7 @@ from minutebook.domain.operation import (
 from minutebook.domain.refusal import Refusal
 from minutebook.domain.subjects import subject_of
 
-KINDS: Final = ("redrive",)
+KINDS: Final = ("redrive", "backfill")
 OPEN_MAX: Final = 100
 """Operations that are open at one time: each of them is looked at in every partition."""
 TEXT_CHARS_MAX: Final = 256
@@ -50,7 +51,7 @@ def _start(book: Book, known: HomeOperation | None, command: StartOperation, sta
         raise Refusal(
             "id_exists", "operation", "an operation with this id was started before; choose another"
         )
-    _check(command)
+    _check(command, stamp)
     if sum(1 for _ in book.shares.scan(b"")) >= OPEN_MAX:
         raise Refusal(
             "too_many", "operation", f"{OPEN_MAX} operations are open; cancel one or wait for its end"
@@ -69,12 +70,15 @@ def _start(book: Book, known: HomeOperation | None, command: StartOperation, sta
     return [facts.OperationStarted(command.command_id, fact), facts.OperationCopied(fact)]
 
 
-def _check(command: StartOperation) -> None:
+def _check(command: StartOperation, stamp: int) -> None:
     if command.kind not in KINDS:
         raise Refusal("invalid", "kind", f"must be one of {', '.join(KINDS)}")
     if not 0 <= command.rate_per_s <= RATE_MAX_PER_S:
         raise Refusal("invalid", "rate_per_s", f"1 to {RATE_MAX_PER_S}; leave it out for no limit")
-    check_filter(command.filter)
+    if command.kind == "backfill":
+        check_range(command.filter, stamp)
+    else:
+        check_filter(command.filter)
 
 
 def check_filter(wanted: OperationFilter) -> None:
@@ -83,6 +87,8 @@ def check_filter(wanted: OperationFilter) -> None:
         text = getattr(wanted, field)
         if text and not ids.is_name(text):
             raise Refusal("invalid", f"filter/{field}", "1-128 ASCII letters, digits, . _ -")
+    if wanted.job_id:
+        raise Refusal("invalid", "filter/job_id", "is for a backfill; job_prefix says whose executions")
     if len(wanted.error_type) > TEXT_CHARS_MAX:
         raise Refusal("invalid", "filter/error_type", f"ends at {TEXT_CHARS_MAX} characters")
     if wanted.cause and wanted.cause not in CAUSES:

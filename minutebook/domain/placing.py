@@ -61,6 +61,8 @@ def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now
         )
         return
     book.jobs.pending[row] = None
+    if not job.is_once or job.last_version > 1:
+        book.drop_filled(row)
     if not job.is_once and (spec := book.specs.get(keys.spec_row(row, job.version))) is not None:
         calendar_jobs.leave(book, row, spec)
     book.specs.pending[keys.spec_row(row, job.version)] = None

@@ -76,7 +76,8 @@ def _moved(book: Book, row: bytes, now: int) -> Iterator[tuple[str, str, int]]:
         return
     tenant, job_id = keys.names(row)
     try:
-        next_at = plans.next_at(book, tenant, job_id, job_version(book, row, job.version), now)
+        version, after = job_version(book, row, job.version), max(now, job.last_at)
+        next_at = plans.next_at(book, tenant, job_id, version, after)
     except ScheduleError:
         return  # a zone that this zone data lacks: what was computed stands
     if next_at != job.next_at:

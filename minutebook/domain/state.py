@@ -86,6 +86,11 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return self.explicit_timing or DEFAULT_TIMING
 
     @property
+    def says_nothing_of_instants(self) -> bool:
+        """Whether one that comes at its time simply runs: it has neither deadlines nor policies of its own."""
+        return self.explicit is None and self.explicit_timing is None
+
+    @property
     def is_recurring(self) -> bool:
         """Whether it has a rule of instants rather than one."""
         return bool(self.cron) or self.every_ms != NONE_AT

@@ -30,19 +30,6 @@ TIMEOUT_MAX_MS: Final = 7 * keys.DAY_MS
 
 
 _MOMENTS: Final = ("run_at", "delay_ms", "cron", "every_ms")
-_RECURRING_ONLY: Final = (
-    ("start_at", "start_at"),
-    ("end_at", "end_at"),
-    ("max_runs", "max_runs"),
-    ("gap", "gap"),
-    ("fold", "fold"),
-    ("day_match", "day_match"),
-    ("calendars/exclude", "exclude"),
-    ("calendars/include", "include"),
-    ("overlap", "overlap"),
-)
-"""(field of the create body, name in `Timing`) of what only more than one instant can have."""
-
 _PRINTED: Final = (
     "cron",
     "delay_ms",
@@ -171,18 +158,14 @@ def check_body(book: Book, command: SubmitJob, queue_of: str = "") -> None:
 
 
 def _check_timing(book: Book, command: SubmitJob) -> None:
-    every_ms = command.every_ms
-    if every_ms is not None and not timings.INTERVAL_MIN_MS <= every_ms <= timings.INTERVAL_MAX_MS:
-        raise Refusal("invalid", "every", "from 1 second to 366 days")
+    if command.every_ms is not None and (remedy := timings.interval_fault(command.every_ms)):
+        raise Refusal("invalid", "every", remedy)
     timing = command.timing or timings.DEFAULT
     for field, remedy in timings.faults(timing):
         raise Refusal("invalid", field, remedy)
-    if command.cron is None and every_ms is None:
-        for field, name in _RECURRING_ONLY:
-            if getattr(timing, name) != getattr(timings.DEFAULT, name):
-                raise Refusal(
-                    "invalid", field, "it needs cron or every: a job that fires once has one instant"
-                )
+    if command.cron is None and command.every_ms is None:
+        for field, remedy in timings.misplaced(timing):
+            raise Refusal("invalid", field, remedy)
     for field, names in (("calendars/exclude", timing.exclude), ("calendars/include", timing.include)):
         if any(book.known_calendars.get(command.tenant, name) is None for name in names):
             remedy = "declare each calendar first: minutebook calendar set"

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from minutebook import ids
+from minutebook.schedule import INSTANT_MAX
 
 _DAY_MS: Final = 86_400_000
 JITTER_MAX_MS: Final = _DAY_MS
@@ -16,6 +17,8 @@ MISFIRE_MAX: Final = 10_000
 MISFIRE_WINDOW_MAX_MS: Final = 30 * _DAY_MS
 INTERVAL_MIN_MS: Final = 1_000
 INTERVAL_MAX_MS: Final = 366 * _DAY_MS
+AT_MAX: Final = 253_402_300_799_999
+"""9999-12-31T23:59:59.999Z: the last instant that RFC 3339 can write."""
 
 CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "gap": ("auto", "run", "skip"),
@@ -53,7 +56,23 @@ class Timing(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 DEFAULT: Final = Timing()
 
-_FIELDS: Final = {"misfire": "misfire/policy"}
+_FIELDS: Final = {"misfire": "misfire/policy", "exclude": "calendars/exclude", "include": "calendars/include"}
+"""Name here -> field of the create body, where the two differ."""
+
+_RECURRING_ONLY: Final = (
+    "start_at",
+    "end_at",
+    "max_runs",
+    "gap",
+    "fold",
+    "day_match",
+    "exclude",
+    "include",
+    "overlap",
+)
+"""What only more than one instant can have."""
+RECURRING_ONLY: Final = frozenset(_FIELDS.get(name, name).partition("/")[0] for name in _RECURRING_ONLY)
+"""The same, as fields of the create body."""
 
 
 def faults(timing: Timing) -> Iterator[tuple[str, str]]:
@@ -61,10 +80,10 @@ def faults(timing: Timing) -> Iterator[tuple[str, str]]:
     for name, choices in CHOICES.items():
         if getattr(timing, name) not in choices:
             yield _FIELDS.get(name, name), f"must be one of {', '.join(choices)}"
-    if timing.start_at is not None and timing.start_at < 0:
-        yield "start_at", "must not be before 1970"
-    if timing.end_at is not None and timing.end_at <= (timing.start_at or 0):
-        yield "end_at", "must be later than start_at"
+    if timing.start_at is not None and not 0 <= timing.start_at < INSTANT_MAX:
+        yield "start_at", "must be from 1970 to 2199"
+    if timing.end_at is not None and not (timing.start_at or 0) < timing.end_at <= AT_MAX:
+        yield "end_at", "must be later than start_at, and at most in the year 9999"
     if timing.max_runs is not None and timing.max_runs < 1:
         yield "max_runs", "must be 1 or more"
     if not 0 <= timing.jitter_ms <= JITTER_MAX_MS:
@@ -76,4 +95,17 @@ def faults(timing: Timing) -> Iterator[tuple[str, str]]:
     for name in ("exclude", "include"):
         names = getattr(timing, name)
         if len(names) > CALENDARS_MAX or not all(map(ids.is_name, names)):
-            yield f"calendars/{name}", f"at most {CALENDARS_MAX} names of 1-128 ASCII letters, digits, . _ -"
+            yield _FIELDS[name], f"at most {CALENDARS_MAX} names of 1-128 ASCII letters, digits, . _ -"
+
+
+def misplaced(timing: Timing) -> Iterator[tuple[str, str]]:
+    """(field of the create body, remedy) for each value that a job with one instant cannot have."""
+    for name in _RECURRING_ONLY:
+        if getattr(timing, name) != getattr(DEFAULT, name):
+            yield _FIELDS.get(name, name), "it needs cron or every: a job that fires once has one instant"
+
+
+def interval_fault(every_ms: int) -> str:
+    """What is wrong with an interval, and the remedy; empty if nothing is."""
+    is_sound = INTERVAL_MIN_MS <= every_ms <= INTERVAL_MAX_MS
+    return "" if is_sound else "must be from PT1S to P366D"

@@ -153,9 +153,13 @@ class PartitionView:
         progress = self.read("progress", key, Progress) if hot is None else hot.progress
         return None if row is None or progress is None else (row, progress)
 
-    def versions(self, tenant: str, job_id: str) -> Iterator[JobRow]:
-        """Earlier versions of a job, the oldest first. Reads committed rows only."""
-        start, end = keys.versions_of(keys.job_row(self.prefix, tenant, job_id))
+    def versions(self, tenant: str, job_id: str, through: int | None = None) -> Iterator[JobRow]:
+        """Versions of a job, the latest first, from number `through` on. Reads committed rows only."""
+        job = keys.job_row(self.prefix, tenant, job_id)
+        current = self.read("jobs", job, JobRow)
+        if current is not None and (through is None or current.version <= through):
+            yield current
+        start, end = keys.versions_of(job, through)
         for _, value in self._rows.scan("versions", start, end):
             yield _DECODERS[JobRow](value)
 
@@ -168,6 +172,23 @@ class PartitionView:
         decode = _DECODERS[ExecutionRow]
         for key, value in self._rows.scan("executions", max(first, start), end):
             yield key, f"{job_id}:{keys.execution_suffix(job, key)}", decode(value)
+
+    def has_execution(self, tenant: str, job_id: str, at: int) -> bool:
+        """Whether the instant of a job became an execution, which may still be open."""
+        key = keys.execution_row(keys.job_row(self.prefix, tenant, job_id), at)
+        return self.read("executions", key, ExecutionRow) is not None
+
+    def skipped(self, tenant: str, job_id: str, start_at: int) -> Iterator[ExecutionRow]:
+        """Ranges of skipped instants of a job that end at `start_at` or later, by time. Reads committed rows only."""
+        job = keys.job_row(self.prefix, tenant, job_id)
+        for _, first_at in self._rows.scan(
+            "skips", keys.execution_row(job, start_at), keys.executions_of(job)[1]
+        ):
+            row = self.read(
+                "executions", keys.execution_row(job, _DECODERS[int](first_at), b"s"), ExecutionRow
+            )
+            if row is not None:
+                yield row
 
     def command(self, tenant: str, command_id: str, job_id: str) -> CommandRow | None:
         """What a command of that job was answered."""
@@ -289,6 +310,12 @@ class PartitionView:
         stored = self._rows.get("due_counts", keys.due_row(self.prefix, tenant, minute))
         return 0 if stored is None else _DECODERS[int](stored)
 
+    def due_counts(self, tenant: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """(minute, jobs due in it) of a tenant, from minute `start` up to `end`, not included. Reads committed rows only."""
+        first, last = (keys.due_row(self.prefix, tenant, minute) for minute in (start, end))
+        for key, value in self._rows.scan("due_counts", first, last):
+            yield keys.due_minute(key), _DECODERS[int](value)
+
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""
         return self.read("sessions", self.prefix + session.encode(), str) or ""
@@ -378,8 +405,9 @@ class PartitionView:
 
     def move_next(self, tenant: str, job: HotJob, next_at: int) -> None:
         """The next instant of a job of `tenant` is another one, or NONE_AT: there is none. Due counts follow."""
-        self.due_moves.append((tenant, job.progress.next_at, next_at))
+        left_at = job.progress.coming_at
         job.progress.next_at = next_at
+        self.due_moves.append((tenant, left_at, job.progress.coming_at))
         self.dirty["progress"][job.key] = job.progress
 
     def _drain_due(self) -> dict[bytes, bytes | None]:

@@ -48,6 +48,7 @@ def version_of(event: facts.JobSubmitted) -> JobRow:
 
 def _paused(view: PartitionView, event: facts.JobPaused) -> None:
     job = view.open_job(event.tenant, event.job_id)
+    view.due_moves.append((event.tenant, job.progress.coming_at, NONE_AT))
     job.progress.status = PAUSED
     job.progress.pause = Pause(event.accepted_at, event.cause, event.reason, event.actor)
     view.dirty["progress"][job.key] = job.progress
@@ -57,10 +58,10 @@ def _paused(view: PartitionView, event: facts.JobPaused) -> None:
 
 def _resumed(view: PartitionView, event: facts.JobResumed) -> None:
     job = view.open_job(event.tenant, event.job_id)
+    next_at = job.progress.next_at if event.next_at == NONE_AT else event.next_at
+    view.move_next(event.tenant, job, next_at)
+    view.due_moves.append((event.tenant, NONE_AT, next_at))
     job.progress.status, job.progress.pause = ACTIVE, None
-    if event.next_at != NONE_AT:
-        view.move_next(event.tenant, job, event.next_at)
-    view.dirty["progress"][job.key] = job.progress
     _answer(view, event, "ResumeJob", job.progress.version)
 
 

@@ -50,8 +50,8 @@ def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
 
 def _cancelled(view: PartitionView, event: facts.JobCancelled) -> None:
     job = view.open_job(event.tenant, event.job_id)
-    job.progress.status = "cancelled"
     view.move_next(event.tenant, job, NONE_AT)
+    job.progress.status = "cancelled"
     for name in event.executions:
         hot = view.open_execution(event.tenant, name)
         attempt = view.touch(hot)
@@ -97,6 +97,7 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
     view.dirty["executions"][key] = ExecutionRow(
         job.progress.version, event.first_at, "skipped", attempt, skip=skip
     )
+    view.dirty["skips"][keys.execution_row(job.key, event.last_at)] = event.first_at
     if event.next_at != UNCHANGED:
         view.move_next(event.tenant, job, event.next_at)
     job.progress.skipped += event.count

@@ -38,6 +38,7 @@ FAMILIES: Final = (
     "tasks",
     "calendars",
     "calendar_jobs",
+    "skips",
 )
 FORMAT: Final = 4
 """Version of these rows: a view of another version is dropped and folded again."""
@@ -50,6 +51,7 @@ ALERTS_KEPT: Final = 200
 _PARTITION = struct.Struct(">H")
 _INSTANT = struct.Struct(">q")
 _VERSION = struct.Struct(">I")
+_VERSION_MAX: Final = 0xFFFF_FFFF
 
 
 class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -77,6 +79,11 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     created_at: int = -1
     reason: str = ""
 
+    @property
+    def is_recurring(self) -> bool:
+        """Whether it has a rule of instants rather than one."""
+        return bool(self.cron) or self.every_ms >= 0
+
 
 class Pause(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Since when a job is paused, and why: by a command, or since an execution was given up (cause `failure`)."""
@@ -100,6 +107,11 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
     last_outcome: str = ""
     version: int = 1
     pause: Pause | None = None
+
+    @property
+    def coming_at(self) -> int:
+        """The next instant that comes due; -1 = none: a paused job has none."""
+        return -1 if self.status == "paused" else self.next_at
 
 
 class Headway(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -270,14 +282,19 @@ def due_row(prefix: bytes, tenant: str, minute: int) -> bytes:
     return prefix + f"{tenant}\0".encode() + _INSTANT.pack(minute)
 
 
+def due_minute(key: bytes) -> int:
+    """Minute in a key of due counts."""
+    return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
+
+
 def version_row(job: bytes, version: int) -> bytes:
-    """Key of a version of a job that is its version no more."""
-    return versions_of(job)[0] + _VERSION.pack(version)
+    """Key of a version of a job that is its version no more: the latest sorts first."""
+    return job + b"\0" + _VERSION.pack(_VERSION_MAX - version)
 
 
-def versions_of(job: bytes) -> tuple[bytes, bytes]:
-    """First key, and end, of all earlier versions of a job."""
-    return job + b"\0", job + b"\1"
+def versions_of(job: bytes, through: int | None) -> tuple[bytes, bytes]:
+    """First key, and end, of all earlier versions of a job, those above number `through` left out."""
+    return job + b"\0" if through is None else version_row(job, through), job + b"\1"
 
 
 def execution_row(job: bytes, scheduled_at: int, kind: bytes = b"") -> bytes:

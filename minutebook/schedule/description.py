@@ -1,10 +1,11 @@
-"""A cron rule in plain English, for people who check an expression. It is told from the values, not from the text, so
+"""A schedule in plain English, for people who check one. It is told from the values, not from the text, so
 that what it says is what the rule does.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
 
+from minutebook.schedule.every import Every
 from minutebook.schedule.rule import EVERY_DAY, EVERY_WEEKDAY, EVERY_YEAR, YEAR_BASE, CronRule, values_of
 
 _TIMES_MAX = 4
@@ -18,8 +19,25 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _EVERY_MONTH = 0x1FFE
 
 
-def describe(rule: CronRule) -> str:
-    """One sentence without a full stop: when in the day, on which days, in which months and years."""
+def describe(rule: CronRule | Every, jitter_ms: int = 0) -> str:
+    """One sentence without a full stop: when in the day, on which days, in which months and years; or how often.
+
+    `jitter_ms`: by how much an instant may be due later.
+    """
+    text = f"Every {_length(rule.interval_ms)}" if isinstance(rule, Every) else _sentence(rule)
+    return f"{text}, each up to {_length(jitter_ms)} later" if jitter_ms else text
+
+
+def _length(ms: int) -> str:
+    """A duration in days, hours, minutes and seconds."""
+    days, rest = divmod(ms, 86_400_000)
+    hours, rest = divmod(rest, 3_600_000)
+    minutes, rest = divmod(rest, 60_000)
+    counts = (days, "day"), (hours, "hour"), (minutes, "minute"), (rest / 1000, "second")
+    return " ".join(f"{count:g} {unit}{'' if count == 1 else 's'}" for count, unit in counts if count)
+
+
+def _sentence(rule: CronRule) -> str:
     parts = [_times(rule), _days(rule)]
     if rule.months != _EVERY_MONTH:
         parts.append("in " + _joined([_MONTHS[month - 1] for month in values_of(rule.months)]))

@@ -74,6 +74,12 @@ class Plan:
         """The same plan on `dates`; None = any."""
         return self if dates == self.dates else replace(self, dates=dates)
 
+    def by(self, line: Timeline) -> Plan:
+        """The same plan by another version of its zone's data."""
+        found = replace(self)
+        object.__setattr__(found, "_line", line)
+        return found
+
     def next(self, after: int) -> int | None:
         """First instant strictly later than `after`; None if there is none left."""
         at: int | None = max(after + 1, self._first_at)

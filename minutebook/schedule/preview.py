@@ -1,13 +1,13 @@
-"""What a schedule will do next, and where a clock change has a hand in it: for people who check an expression."""
+"""What a schedule will do next, and where a clock change has a hand in it: for people who check one."""
 
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
 from typing import NamedTuple
 
-from minutebook.ids import Instant
-from minutebook.schedule.datetimes import Cron
-from minutebook.schedule.instants import INSTANT_MAX, Fold, each_instant, resolve
+from minutebook.schedule.every import Every
+from minutebook.schedule.instants import INSTANT_MAX, Fold, resolve
+from minutebook.schedule.plan import Plan
 from minutebook.schedule.rule import CronRule
 from minutebook.schedule.tzif import Timeline
 from minutebook.schedule.wall_clock import next_wall_s
@@ -24,24 +24,31 @@ class Coming(NamedTuple):
     note: str | None
 
 
-def preview(cron: Cron, after: Instant, count: int) -> list[Coming]:
-    """The first `count` instants of `cron` strictly later than `after`; fewer where no more are left before 2200.
+def preview(plan: Plan, after: int, count: int) -> dict[int, Coming]:
+    """The first `count` instants of `plan` strictly later than `after`; fewer where no more are left before 2200.
 
-    Pure for one tzdata version.
+    Keys are the instants (ms, UTC), ascending. Pure for one tzdata version.
     """
-    line = timeline(cron.zone)
-    is_run, passes = resolve(cron.rule, cron.gap, cron.fold)
-    found: list[Coming] = []
-    last_s = int(max(after // 1000, 0))
-    instants = each_instant(cron.rule, cron.zone, after, INSTANT_MAX, cron.gap, cron.fold)
-    for at in islice(instants, count):
-        utc_s = int(at // 1000)
-        notes = _gaps(cron.rule, line, last_s, utc_s, is_run=is_run) + _passes(line, utc_s, passes)
+    line = timeline(plan.zone)
+    found: dict[int, Coming] = {}
+    last_s = max(after, 0 if plan.start_at is None else plan.start_at - 1, 0) // 1000
+    for at in islice(plan.each(after, INSTANT_MAX), count):
+        utc_s, ms = divmod(at, 1000)
         offset_s = line.offset_at(utc_s)
-        local = f"{_clock(utc_s + offset_s)}{_offset(offset_s)}"
-        found.append(Coming(f"{_clock(utc_s)}Z", local, "; ".join(notes) or None))
+        part = f".{ms:03}" if ms else ""
+        local = f"{_clock(utc_s + offset_s)}{part}{_offset(offset_s)}"
+        found[at] = Coming(f"{_clock(utc_s)}{part}Z", local, _note(plan, line, last_s, utc_s))
         last_s = utc_s
     return found
+
+
+def _note(plan: Plan, line: Timeline, last_s: int, utc_s: int) -> str | None:
+    """What clock changes do to an instant whose predecessor is `last_s`; nothing to an interval."""
+    if isinstance(plan.rule, Every):
+        return None
+    is_run, passes = resolve(plan.rule, plan.gap, plan.fold)
+    notes = _gaps(plan.rule, line, last_s, utc_s, is_run=is_run) + _passes(line, utc_s, passes)
+    return "; ".join(notes) or None
 
 
 def _gaps(rule: CronRule, line: Timeline, last_s: int, utc_s: int, *, is_run: bool) -> list[str]:

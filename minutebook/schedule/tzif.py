@@ -71,7 +71,10 @@ def _read_block(data: bytes) -> tuple[list[tuple[int, int]], int, str]:
     kinds = data[at + 8 * timecnt : at + 9 * timecnt]
     types = [struct.unpack_from(">lBB", data, at + 9 * timecnt + 6 * k) for k in range(typecnt)]
     end = at + 9 * timecnt + 6 * typecnt + charcnt + isstdcnt + isutcnt
-    footer = data[end:].decode("ascii").strip("\n")
+    enclosed = data[end:]
+    if len(enclosed) < 2 or not (enclosed.startswith(b"\n") and enclosed.endswith(b"\n")):
+        raise ValueError("zone file is cut short")
+    footer = enclosed.decode("ascii").strip("\n")
     changes = [(utc_s, types[kind][0]) for utc_s, kind in zip(times, kinds, strict=True)]
     return changes, types[0][0], footer
 

@@ -8,29 +8,32 @@ database have no say. A path is only ever made from a name that stands in the pa
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from zoneinfo import ZoneInfo
 
 import tzdata  # type: ignore[import-untyped]  # the package has no types; one string is read
 
 from minutebook.errors import ScheduleError
 from minutebook.ids import Instant
-from minutebook.schedule.tzif import Timeline, read_timeline
+from minutebook.schedule.tzif import Timeline
+from minutebook.schedule.zone_data import ZoneData
 
 TZDATA_VERSION: str = tzdata.IANA_VERSION
 """Version of the IANA database that every answer of this package depends on, such as `2025b`."""
 
 NAME_CHARS_MAX = 128
 
-_BANNED = frozenset({"Factory"})  # a placeholder for "not set up yet", no place's time
 _SUGGEST_CHARS_MAX = 40  # the longest name has 32; comparing longer ones costs time and suggests nothing
 
 
 @cache
+def installed() -> ZoneData:
+    """The zone data of the pinned tzdata package."""
+    return ZoneData(files("tzdata"))
+
+
 def zone_names() -> frozenset[str]:
     """Every accepted zone name: the list of the pinned tzdata package without `Factory`. Case matters."""
-    listed = files("tzdata").joinpath("zones").read_text(encoding="ascii").split()
-    return frozenset(listed) - _BANNED
+    return installed().names
 
 
 def zone(name: str) -> ZoneInfo:
@@ -45,7 +48,7 @@ def zone(name: str) -> ZoneInfo:
 def timeline(name: str) -> Timeline:
     """Offsets of the zone called `name` up to the year 2200. Raises ScheduleError like `zone`."""
     check_zone_name(name)
-    return _timeline(name)
+    return installed().timeline(name)
 
 
 def utc_offset_s(name: str, at: Instant) -> int:
@@ -65,17 +68,8 @@ def check_zone_name(name: str) -> None:
 
 @cache
 def _zone(name: str) -> ZoneInfo:
-    with _file(name).open("rb") as stream:
+    with installed().file(name).open("rb") as stream:
         return ZoneInfo.from_file(stream, key=name)
-
-
-@cache
-def _timeline(name: str) -> Timeline:
-    return read_timeline(_file(name).read_bytes())
-
-
-def _file(name: str) -> Traversable:
-    return files("tzdata").joinpath("zoneinfo", *name.split("/"))
 
 
 @cache
@@ -88,7 +82,7 @@ def _by_folded_name() -> dict[str, str]:
 
 
 def _nearest(name: str) -> str | None:
-    if not 1 <= len(name) <= _SUGGEST_CHARS_MAX or name in _BANNED:
+    if not 1 <= len(name) <= _SUGGEST_CHARS_MAX:
         return None
     folded = name.strip().replace(" ", "_").lower()
     by_name = _by_folded_name()

@@ -100,10 +100,11 @@ class Partition:
         rows: list[Due] = []
         for key in [key for key, _ in self._book.index.scan(b"") if key < bound and key not in self._passed]:
             found, events = due_of(self._book, key, now)
-            if events:
+            if events and rows:
                 yield from self._come(rows)
                 rows = []
-            elif not found:
+                found, events = due_of(self._book, key, now)
+            if not found and not events:
                 self._passed.add(key)
             yield from events
             rows += found

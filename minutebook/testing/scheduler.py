@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from types import TracebackType
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
 
-from minutebook.client.models import RetryRequest
+from minutebook.client.models import CalendarsRequest, MisfireRequest, Overlap, RetryRequest
 from minutebook.client.times import datetime_of, instant_of
 from minutebook.clock import ManualClock
 from minutebook.domain import events as facts
@@ -22,14 +22,20 @@ from minutebook.domain.commands import (
     CancelJob,
     Command,
     DeclareQueue,
+    EditJob,
+    PauseJob,
     RedriveExecution,
+    ResumeJob,
     RunJobNow,
     SubmitJob,
 )
 from minutebook.domain.policy import DEFAULT, PRIORITY, Policy
 from minutebook.domain.records import Inbox, Report
+from minutebook.domain.timing import Timing
 from minutebook.errors import MinutebookError
 from minutebook.ids import job_of
+from minutebook.schedule import DayMatch, Fold, Gap
+from minutebook.testing.editing import About, submission_of
 from minutebook.testing.partition import SESSION, Partition
 from minutebook.worker.app import App, Task
 from minutebook.worker.duration import Duration, duration_ms
@@ -71,15 +77,6 @@ class Attempt(msgspec.Struct, frozen=True):
     ended_at: datetime | None
     error_type: str
     message: str
-
-
-class _About(TypedDict):
-    """What every command on a job has."""
-
-    tenant: str
-    job_id: str
-    command_id: str
-    issued_at: int
 
 
 class InMemoryScheduler:
@@ -133,7 +130,19 @@ class InMemoryScheduler:
         run_at: datetime | None = None,
         delay: Duration | None = None,
         cron: str | None = None,
+        every: Duration | None = None,
         zone: str = "UTC",
+        start_at: datetime | None = None,
+        end_at: datetime | None = None,
+        max_runs: int | None = None,
+        calendars: CalendarsRequest | None = None,
+        gap: Gap = "auto",
+        fold: Fold = "auto",
+        day_match: DayMatch = "or",
+        jitter: Duration = 0,
+        misfire: MisfireRequest | None = None,
+        overlap: Overlap = "allow",
+        pause_on_failure: bool = False,
         timeout: Duration = "5m",
         retry: RetryRequest | None = None,
         max_losses: int = DEFAULT.max_losses,
@@ -149,6 +158,17 @@ class InMemoryScheduler:
         known = task if isinstance(task, Task) else self._app.tasks.get(task)
         command_id = self._command_id()
         job_id = id or command_id
+        timing = Timing(
+            start_at=None if start_at is None else instant_of(start_at),
+            end_at=None if end_at is None else instant_of(end_at),
+            max_runs=max_runs,
+            gap=gap,
+            fold=fold,
+            day_match=day_match,
+            jitter_ms=duration_ms(jitter),
+            overlap=overlap,
+            is_paused_on_failure=pause_on_failure,
+        )
         self._decide(
             SubmitJob(
                 tenant=self._tenant,
@@ -161,11 +181,13 @@ class InMemoryScheduler:
                 run_at=None if run_at is None else instant_of(run_at),
                 delay_ms=None if delay is None else duration_ms(delay),
                 cron=cron,
+                every_ms=None if every is None else duration_ms(every),
                 zone=zone,
                 timeout_ms=duration_ms(timeout),
                 priority=priority,
                 limit=limit,
                 policy=_policy(retry, max_losses, deadline, start_deadline),
+                timing=_with(timing, misfire or MisfireRequest(), calendars or CalendarsRequest()),
             )
         )
         return job_id
@@ -173,6 +195,53 @@ class InMemoryScheduler:
     def cancel(self, job_id: str) -> None:
         """Cancel a job. Raises RefusedError for one that is not there or closed."""
         self._decide(CancelJob(**self._about(job_id)))
+
+    def pause(self, job_id: str) -> None:
+        """No instant of a job comes due until it is resumed. Raises RefusedError for one that is not there or closed."""
+        self._decide(PauseJob(**self._about(job_id)))
+
+    def resume(self, job_id: str, *, catch_up: bool = False) -> None:
+        """Instants of a job come due again; those of its pause are skipped, or made up for. Raises RefusedError."""
+        self._decide(ResumeJob(**self._about(job_id), is_caught_up=catch_up))
+
+    def edit(
+        self,
+        job_id: str,
+        *,
+        payload: Any = UNSET,
+        run_at: datetime | None = None,
+        delay: Duration | None = None,
+        cron: str | None = None,
+        every: Duration | None = None,
+        zone: str | None = None,
+        timeout: Duration | None = None,
+        priority: int | None = None,
+    ) -> None:
+        """Change what is given, from the next instant on; the rest stays. Raises RefusedError, KeyError for no job.
+
+        One of run_at, delay, cron and every takes the place of the one that was there.
+        """
+        found = self.partition.view.job(self._tenant, job_id)
+        if found is None:
+            raise KeyError(job_id)
+        about = self._about(job_id)
+        moments = {
+            "run_at": None if run_at is None else instant_of(run_at),
+            "delay_ms": None if delay is None else duration_ms(delay),
+            "cron": cron,
+            "every_ms": None if every is None else duration_ms(every),
+        }
+        changes: dict[str, Any] = {
+            "payload": None if payload is UNSET else _json(payload),
+            "zone": zone,
+            "timeout_ms": None if timeout is None else duration_ms(timeout),
+            "priority": priority,
+        }
+        given = {name: value for name, value in changes.items() if value is not None}
+        if any(value is not None for value in moments.values()):
+            given |= moments
+        job = msgspec.structs.replace(submission_of(about, found[0]), **given)
+        self._decide(EditJob(**about, job=job))
 
     def run_now(self, job_id: str) -> None:
         """One execution at once, beside the schedule. Raises RefusedError for a job that is not there or closed."""
@@ -215,7 +284,7 @@ class InMemoryScheduler:
     # -- answers
 
     def status(self, job_id: str) -> str:
-        """Status of a job: active, completed, dead or cancelled. Raises KeyError for one that is not there."""
+        """Status of a job: active, paused, completed, dead or cancelled. Raises KeyError for one that is not there."""
         found = self.partition.view.job(self._tenant, job_id)
         if found is None:
             raise KeyError(job_id)
@@ -244,7 +313,7 @@ class InMemoryScheduler:
     def _command_id(self) -> str:
         return f"test-{next(self._ids)}"
 
-    def _about(self, job_id: str) -> _About:
+    def _about(self, job_id: str) -> About:
         now, command_id = self._clock.now(), self._command_id()
         return {"tenant": self._tenant, "job_id": job_id, "command_id": command_id, "issued_at": now}
 
@@ -328,6 +397,17 @@ def _policy(
         max_losses=max_losses,
         deadline_ms=None if deadline is None else duration_ms(deadline),
         start_deadline_ms=None if start_deadline is None else duration_ms(start_deadline),
+    )
+
+
+def _with(timing: Timing, misfire: MisfireRequest, calendars: CalendarsRequest) -> Timing:
+    return msgspec.structs.replace(
+        timing,
+        misfire=misfire.policy,
+        misfire_window_ms=duration_ms(misfire.window),
+        misfire_max=misfire.max,
+        exclude=calendars.exclude,
+        include=calendars.include,
     )
 
 

@@ -25,7 +25,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.commands import Command
 from minutebook.domain.decide import decide
 from minutebook.domain.events import Event
-from minutebook.domain.outputs import limit_fact
+from minutebook.domain.outputs import calendar_fact, limit_fact
 from minutebook.domain.queues import queue_copied, queue_fact
 from minutebook.domain.view_rows import FAMILIES
 from minutebook.log.draft import Draft
@@ -82,6 +82,9 @@ class MemoryInstallation:
             if isinstance(event, facts.LimitDeclared):
                 known = facts.LimitCopied(*msgspec.structs.astuple(limit_fact(event)))
                 self._append_elsewhere(partition, known)
+            if isinstance(event, facts.CalendarDeclared):
+                dates = facts.CalendarCopied(*msgspec.structs.astuple(calendar_fact(event)))
+                self._append_elsewhere(partition, dates)
             if isinstance(event, facts.OperationStarted | facts.OperationCancelled):
                 self._append_elsewhere(partition, facts.OperationCopied(event.fact))
         return offset

@@ -24,6 +24,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "openapi.json"
 READS = [
     ("GET", "/v1/jobs/a"),
     ("GET", "/v1/jobs/a/executions"),
+    ("GET", "/v1/jobs/a/versions"),
     ("GET", "/v1/executions/a:1"),
     ("GET", "/v1/dead-letters"),
     ("GET", "/v1/alerts"),
@@ -32,6 +33,8 @@ READS = [
     ("GET", "/v1/limits"),
     ("GET", "/v1/limits/a"),
     ("GET", "/v1/tenant-limit"),
+    ("GET", "/v1/calendars"),
+    ("GET", "/v1/calendars/a"),
     ("GET", "/v1/commands/a"),
     ("GET", "/v1/operations"),
     ("GET", "/v1/operations/a"),
@@ -46,12 +49,21 @@ WRITES = [
     ("POST", "/v1/jobs/batch"),
     ("DELETE", "/v1/jobs/a"),
     ("POST", "/v1/jobs/a/run-now"),
+    ("PATCH", "/v1/jobs/a"),
+    ("PUT", "/v1/jobs/a"),
+    ("POST", "/v1/jobs/a/pause"),
+    ("POST", "/v1/jobs/a/resume"),
+    ("POST", "/v1/jobs/a/cancel"),
     ("POST", "/v1/executions/a:1/cancel"),
 ]
 OPERATES = [
     ("POST", "/v1/executions/a:1/redrive"),
     ("POST", "/v1/dead-letters/redrive"),
+    ("POST", "/v1/operations"),
     ("POST", "/v1/operations/a/cancel"),
+    ("PUT", "/v1/calendars/a"),
+    ("DELETE", "/v1/calendars/a"),
+    ("POST", "/v1/jobs/a/backfill"),
     ("POST", "/v1/queues"),
     ("POST", "/v1/queues/a/pause"),
     ("POST", "/v1/queues/a/drain"),
@@ -137,7 +149,7 @@ async def test_health_needs_no_credential(callers: Callers) -> None:
         ("GET", "/v1/commands/%00", 404, "not-found"),
         ("PATCH", "/v1/jobs", 405, "method-not-allowed"),
         ("GET", "/v1/jobs", 405, "method-not-allowed"),
-        ("PUT", "/v1/jobs/a", 405, "method-not-allowed"),
+        ("POST", "/v1/jobs/a", 405, "method-not-allowed"),
         ("GET", "/v1/jobs/a?x=1", 400, "bad-parameter"),
         ("DELETE", "/v1/jobs/a?force=1", 400, "bad-parameter"),
         ("GET", "/v1/jobs/a/executions?limit=-1", 400, "bad-parameter"),
@@ -163,7 +175,7 @@ async def test_senseless_request_is_a_problem(
 @pytest.mark.row("R13")
 async def test_wrong_method_names_the_right_ones(api: httpx.AsyncClient) -> None:
     assert (await api.patch("/v1/jobs")).headers["allow"] == "POST"
-    assert (await api.patch("/v1/jobs/a")).headers["allow"] == "DELETE, GET"
+    assert (await api.post("/v1/jobs/a")).headers["allow"] == "DELETE, GET, PATCH, PUT"
 
 
 @pytest.mark.parametrize(
@@ -241,7 +253,7 @@ def test_document_names_only_problems_of_the_table(world: Installation) -> None:
     assert len(set(names)) == len(names)
     statuses = {kind.status for kind in TABLE.values()}
     for operation in operations:
-        assert all(int(status) < 300 or int(status) in statuses for status in operation["responses"])
+        assert all(int(status) < 400 or int(status) in statuses for status in operation["responses"])
 
 
 def test_every_role_has_a_key_here() -> None:

@@ -12,8 +12,20 @@ import pytest
 from pydantic import SecretStr
 
 from api import decisions
-from minutebook.cli import alert, dead_letter, execution, job, limit, main, queue, task, workers
-from minutebook.client import ClientSettings, SyncClient
+from minutebook.cli import (
+    alert,
+    calendar,
+    dead_letter,
+    execution,
+    job,
+    job_changes,
+    limit,
+    main,
+    queue,
+    task,
+    workers,
+)
+from minutebook.client import ClientSettings, Job, JobChange, SyncClient
 from minutebook.domain.commands import DeclareTask
 from minutebook.domain.records import FullPulse, Pulse, QueueOffer, Report
 from minutebook.wire import codec
@@ -33,7 +45,7 @@ def key() -> str:
 @pytest.fixture
 def run(world: Installation, key: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = ClientSettings(url="http://api", api_key=SecretStr(key), retries_max=0)
-    for module in (job, queue, limit, execution, dead_letter, alert, task, workers):
+    for module in (job, job_changes, queue, limit, execution, dead_letter, alert, task, workers, calendar):
         client = partial(SyncClient, settings, transport=httpx.ASGITransport(app=world.app))
         monkeypatch.setattr(module, "SyncClient", client)
 
@@ -75,6 +87,67 @@ def test_table_shows_the_job(run: Run, capsys: pytest.CaptureFixture[str]) -> No
     assert "PT2M" in out
 
 
+def shown(run: Run, capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    """The job that a command writes."""
+    capsys.readouterr()
+    assert run("job", *arguments, "-o", "json") == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_job_is_edited_paused_and_resumed(
+    run: Run, world: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("job", "submit", "t", "--id", "a", "--cron", "0 7 * * *", "--deadline", "1h", "--payload", "1")
+    edit = ("edit", "a", "--cron", "30 7 * * *", "--zone", "Europe/Berlin", "--payload", "[2]")
+    job_ = shown(run, capsys, *edit, "--retry-max-attempts", "2", "--default", "deadline")
+    assert (job_["cron"], job_["zone"], job_["payload"]) == ("30 7 * * *", "Europe/Berlin", [2])
+    assert (job_["version"], job_["deadline"]) == (2, None)
+    more = ("--calendar-exclude", "x", "--misfire", "latest", "--overlap", "skip", "--pause-on-failure")
+    assert run("job", "edit", "a", *more) == 4, "no such calendar"
+    job_ = shown(run, capsys, "edit", "a", *more[2:], "--misfire-max", "3")
+    assert job_["misfire"] == {"policy": "latest", "window": "P1D", "max": 3}
+    assert (job_["overlap"], job_["pause_on_failure"]) == ("skip", True)
+    assert shown(run, capsys, "edit", "a", "--no-pause-on-failure")["pause_on_failure"] is False
+    job_ = shown(run, capsys, "pause", "a", "--reason", "broken feed")
+    assert (job_["status"], job_["next_at"]) == ("paused", None)
+    capsys.readouterr()
+    assert run("job", "show", "a") == 0
+    assert "broken feed" in capsys.readouterr().out
+    world.clock.advance(2 * 86_400_000)
+    assert shown(run, capsys, "resume", "a")["status"] == "active"
+    assert run("job", "versions", "a") == 0
+    assert "0 7 * * * (UTC)" in capsys.readouterr().out
+    assert shown(run, capsys, "cancel", "a", "--reason", "over", "--yes")["status"] == "cancelled"
+    assert run("job", "pause", "a") == 4
+    assert run("job", "edit", "none", "--priority", "1") == 3
+    assert run("job", "edit", "a") == 2
+    assert run("job", "edit", "a", "--default", "colour") == 2
+
+
+def test_a_change_of_what_somebody_else_changed_meanwhile_is_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("job", "submit", "t", "--id", "a", "--cron", "0 7 * * *")
+    read = SyncClient.get
+
+    def read_and_lose(client: SyncClient, job_id: str) -> Job:
+        found = read(client, job_id)
+        client.edit(job_id, JobChange(priority=found.version))
+        return found
+
+    monkeypatch.setattr(SyncClient, "get", read_and_lose)
+    for verb in (
+        ("edit", "a", "--cron", "* * * * *"),
+        ("pause", "a"),
+        ("resume", "a"),
+        ("cancel", "a", "-y"),
+    ):
+        capsys.readouterr()
+        assert run("job", *verb) == 4
+        assert "Stale version" in capsys.readouterr().err
+
+
 def test_cancelled_job_is_told(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     run("job", "submit", "t", "--id", "a", "--run-at", RUN_AT)
     capsys.readouterr()
@@ -111,6 +184,58 @@ def test_policy_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]
     assert (job["retry"]["max_attempts"], job["retry"]["first"], job["retry"]["max"]) == (2, "PT5S", "PT1M")
     assert (job["max_losses"], job["deadline"], job["start_deadline"]) == (3, "PT1H", "PT10M")
     assert (job["stuck_after"], job["on_stuck"], job["priority"]) == ("PT2M", "stop", 9)
+
+
+def test_timing_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    timing = (
+        "--every 90s --start-at 2030-01-31T08:00:00Z --end-at 2031-01-31T09:00:00+01:00 --max-runs 12"
+        " --calendar-exclude holidays --calendar-exclude stocktaking --calendar-include working-days"
+        " --misfire latest --misfire-window 2d --misfire-max 7 --overlap queue_one --gap skip --fold last"
+        " --day-match and --jitter 5m --pause-on-failure"
+    )
+    dates = {"holidays": "2030-05-01", "stocktaking": "2030-05-02", "working-days": "2030-02-01..2030-12-31"}
+    for name, days in dates.items():
+        assert run("calendar", "set", name, days) == 0
+    capsys.readouterr()
+    assert run("job", "submit", "t", *timing.split(), "-o", "json") == 0
+    job = json.loads(capsys.readouterr().out)
+    said = {
+        "every": "PT1M30S",
+        "start_at": "2030-01-31T08:00:00.000Z",
+        "end_at": "2031-01-31T08:00:00.000Z",
+        "max_runs": 12,
+        "calendars": {"exclude": ["holidays", "stocktaking"], "include": ["working-days"]},
+        "misfire": {"policy": "latest", "window": "P2D", "max": 7},
+        "overlap": "queue_one",
+        "gap": "skip",
+        "fold": "last",
+        "day_match": "and",
+        "jitter": "PT5M",
+        "pause_on_failure": True,
+    }
+    assert {name: job[name] for name in said} == said
+    assert run("job", "show", job["id"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "every PT1M30S; from 2030-01-31T08:00:00.000Z; until 2031-01-31T08:00:00.000Z; 12 runs at most" in out
+    )
+    assert "up to PT5M later; not on holidays, stocktaking; only on working-days" in out
+    assert "latest, within P2D, 7 at most" in out
+    assert "queue_one" in out
+    edit = "--cron @daily --misfire none --calendar-exclude holidays --overlap skip --no-pause-on-failure"
+    assert run("job", "edit", job["id"], *edit.split(), "--default", "max_runs", "-o", "json") == 0
+    changed = json.loads(capsys.readouterr().out)
+    assert (changed["cron"], changed["every"], changed["max_runs"]) == ("@daily", None, None)
+    assert changed["misfire"] == {"policy": "none", "window": "P2D", "max": 7}
+    assert changed["calendars"] == {"exclude": ["holidays"], "include": ["working-days"]}
+    assert (changed["overlap"], changed["pause_on_failure"], changed["jitter"]) == ("skip", False, "PT5M")
+
+
+def test_refused_timing_names_its_field(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("job", "submit", "t", "--cron", "@daily", "--overlap", "queue", "--misfire-max", "0") == 4
+    err = capsys.readouterr().err
+    assert "/overlap: must be one of allow, skip, queue_one, queue_all, cancel_running" in err
+    assert "/misfire/max: must be from 1 to 10000" in err
 
 
 def test_alerts_are_listed_and_filtered(

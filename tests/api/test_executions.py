@@ -8,9 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
+from minutebook.client.times import format_instant
 from minutebook.domain import events as facts
-from minutebook.domain.commands import RedriveExecution
+from minutebook.domain.commands import RedriveExecution, SubmitJob
+from minutebook.domain.decide import decide
+from minutebook.domain.jitter import due_at
 from minutebook.domain.state import NONE_AT
+from minutebook.domain.timing import Timing
 from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation
 from tests.api.runs import come, fail, succeed, tell
@@ -348,3 +352,24 @@ async def test_held_attempt_waits_for_others_of_its_job(api: httpx.AsyncClient, 
     running, _, upcoming = (await api.get("/v1/jobs/a/executions")).json()["items"]
     assert (running["status"], running["waiting_for"]) == ("running", None)
     assert (upcoming["status"], upcoming["waiting_for"]) == ("scheduled", None)
+
+
+async def test_upcoming_instant_shows_when_it_is_due(api: httpx.AsyncClient, world: Installation) -> None:
+    at = NOW + 60_000
+    command = SubmitJob(
+        tenant="acme",
+        job_id="a",
+        command_id="c",
+        issued_at=NOW,
+        task="t",
+        payload=b"1",
+        cron="* * * * *",
+        timing=Timing(jitter_ms=600_000),
+    )
+    partition = world.services.view.partition_of_job("acme", "a")
+    world.log.append(partition, decide(world.log.books[partition], command, NOW))
+    (upcoming,) = (await api.get("/v1/jobs/a/executions")).json()["items"]
+    due = format_instant(due_at("acme", "a", at, 600_000))
+    assert (upcoming["scheduled_at"], upcoming["due_at"]) == (format_instant(at), due)
+    assert (await show(api, f"a:{at}"))["attempts"] == [upcoming]
+    assert due > format_instant(at)

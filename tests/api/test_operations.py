@@ -65,6 +65,7 @@ async def test_everything_that_fits_runs_again(api: httpx.AsyncClient, world: In
         "ended_at": None,
         "cancelled_by": None,
         "cancel_reason": None,
+        "refusal": None,
     }
     world.clock.advance(5)
     operate(world)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from minutebook.client.models import PREVIEW_MAX, Preview
+from api.crowding import CROWDED_MIN
+from minutebook.client.preview_models import PREVIEW_MAX, Preview
+from minutebook.client.times import parse_instant
+from minutebook.domain.jitter import due_at
 from tests.api.conftest import Callers
 from tests.api.memory import Installation
+from tests.api.runs import come
 
+DAY_MS = 86_400_000
 PATH = "/v1/schedules/preview"
 
 
@@ -23,8 +28,14 @@ async def test_preview_tells_meaning_and_instants(callers: Callers, world: Insta
                 "utc": "2026-03-29T01:00:00Z",
                 "local": "2026-03-29T03:00:00+02:00",
                 "note": "the clock goes from 2026-03-29 02:00:00 to 03:00:00: once, here, for the times left out",
+                "due_in_minute": 0,
             },
-            {"utc": "2026-03-30T00:30:00Z", "local": "2026-03-30T02:30:00+02:00", "note": None},
+            {
+                "utc": "2026-03-30T00:30:00Z",
+                "local": "2026-03-30T02:30:00+02:00",
+                "note": None,
+                "due_in_minute": 0,
+            },
         ],
     }
     assert world.log.sent == []
@@ -93,12 +104,94 @@ async def test_preview_of_a_hashed_value_is_the_instant_of_the_job(api: httpx.As
     assert made.json()["next_at"] == seen["items"][0]["utc"].replace("Z", ".000Z")
 
 
+async def test_interval_counts_from_its_start_or_else_from_after(api: httpx.AsyncClient) -> None:
+    body: dict[str, object] = {"every": "PT90M", "after": "2026-06-01T10:00:00Z", "count": 2}
+    answer = (await api.post(PATH, json=body)).json()
+    assert answer["description"] == "Every 1 hour 30 minutes"
+    assert [item["utc"] for item in answer["items"]] == ["2026-06-01T11:30:00Z", "2026-06-01T13:00:00Z"]
+    bounds = {"start_at": "2026-06-02T00:15:00Z", "end_at": "2026-06-02T01:45:00Z"}
+    bounded = (await api.post(PATH, json=body | bounds)).json()
+    assert [item["utc"] for item in bounded["items"]] == ["2026-06-02T00:15:00Z"]
+    del body["every"]
+    same = (await api.post(PATH, json=body | {"cron": "@every 90m"})).json()
+    assert same["items"] == answer["items"]
+
+
+async def test_jitter_is_that_of_the_job(api: httpx.AsyncClient) -> None:
+    body = {"cron": "@hourly", "jitter": "PT10M", "count": 3}
+    unnamed = (await api.post(PATH, json=body)).json()
+    assert unnamed["description"] == "At minute 0 of every hour, each up to 10 minutes later"
+    assert all("due_at" not in item for item in unnamed["items"])
+    named = (await api.post(PATH, json=body | {"job_id": "tick"})).json()
+    for item in named["items"]:
+        at = parse_instant(item["utc"])
+        assert parse_instant(item["due_at"]) == due_at("acme", "tick", at, 600_000)
+
+
+async def test_preview_counts_what_is_due_in_the_minute(callers: Callers, world: Installation) -> None:
+    api, midnight = callers["submitter"], "2026-01-02T00:00:30Z"
+    for _ in range(2):
+        await api.post("/v1/jobs", json={"task": "t", "run_at": midnight})
+    made = await api.post("/v1/jobs", json={"task": "t", "cron": "@daily"})
+    await callers["other"].post("/v1/jobs", json={"task": "t", "run_at": midnight})
+    items = (await api.post(PATH, json={"cron": "@daily", "count": 2})).json()["items"]
+    assert [item["due_in_minute"] for item in items] == [3, 0]
+    assert all("hint" not in item for item in items)
+    await api.delete(made.headers["location"])
+    world.clock.advance(DAY_MS + 60_000)
+    come(world)
+    body = {"cron": "@daily", "count": 2, "after": "2026-01-01T00:00:00Z"}
+    assert [item["due_in_minute"] for item in (await api.post(PATH, json=body)).json()["items"]] == [0, 0]
+
+
+async def test_dates_that_calendars_leave_out_have_no_instants(callers: Callers) -> None:
+    await callers["operator"].put("/v1/calendars/holidays", json={"dates": ["2026-01-03"]})
+    await callers["operator"].put(
+        "/v1/calendars/early", json={"dates": [{"first": "2026-01-01", "last": "2026-01-04"}]}
+    )
+    body = {"cron": "@daily", "calendars": {"exclude": ["holidays"], "include": ["early"]}}
+    items = (await callers["submitter"].post(PATH, json=body)).json()["items"]
+    assert [item["utc"][:10] for item in items] == ["2026-01-02", "2026-01-04"]
+    answer = await callers["other"].post(PATH, json=body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "unknown-calendar")
+    pointers = [error["pointer"] for error in answer.json()["errors"]]
+    assert pointers == ["/calendars/exclude", "/calendars/include"]
+
+
+async def test_crowded_minute_has_a_hint(api: httpx.AsyncClient) -> None:
+    def jobs(cron: str, count: int) -> list[dict[str, str]]:
+        return [{"task": "t", "cron": cron} for _ in range(count)]
+
+    async def hints(cron: str) -> list[str | None]:
+        body = {"cron": cron, "zone": "Asia/Kathmandu", "count": 2}
+        return [item.get("hint") for item in (await api.post(PATH, json=body)).json()["items"]]
+
+    batch = jobs("15 7 * * *", CROWDED_MIN - 1) + jobs("14 7 * * *", 1) + jobs("16 7 * * *", 2)
+    await api.post("/v1/jobs/batch", json={"jobs": batch}, headers={"idempotency-key": "k"})
+    assert await hints("0 13 * * *") == [None, None]
+    await api.post("/v1/jobs", json={"task": "t", "cron": "15 7 * * *"})
+    # In Nepal it is 5 h 45 min later; the next day has no job yet.
+    assert await hints("0 13 * * *") == [
+        "busy minute: try 07:13Z, where 0 are due, or spread it by jitter",
+        None,
+    ]
+
+
 REFUSED: dict[str, tuple[dict[str, object], str]] = {
     "C16 hashed value without a job": ({"cron": "H H * * *"}, "cron"),
     "C18 seven fields, year past": ({"cron": "0 0 0 1 1 * 1969"}, "cron"),
     "C20 sixth Friday": ({"cron": "0 0 * * 5#6"}, "cron"),
-    "C25 interval": ({"cron": "@every 1s"}, "cron"),
-    "no cron": ({}, "cron"),
+    "C25 interval of nothing": ({"cron": "@every 0s"}, "cron"),
+    "no rule": ({}, "cron"),
+    "two rules": ({"cron": "@daily", "every": "PT1H"}, "every"),
+    "Z28 interval 0 s": ({"every": "PT0S"}, "every"),
+    "Z30 interval of a month": ({"every": "P1M"}, "every"),
+    "Z27 end before start": (
+        {"every": "PT1H", "start_at": "2031-01-01T00:00:00Z", "end_at": "2030-01-01T00:00:00Z"},
+        "end_at",
+    ),
+    "jitter": ({"cron": "@daily", "jitter": "P2D"}, "jitter"),
+    "overlap": ({"cron": "@daily", "overlap": "skip"}, "overlap"),
     "null": ({"cron": None}, "cron"),
     "zone that is not": ({"cron": "@daily", "zone": "Mars/Base"}, "zone"),
     "zone that is no text": ({"cron": "@daily", "zone": 1}, "zone"),

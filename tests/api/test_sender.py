@@ -18,6 +18,7 @@ from minutebook.domain.commands import (
     SubmitJob,
 )
 from minutebook.domain.policy import Policy
+from minutebook.domain.timing import Timing
 from minutebook.wire.codec import encode
 
 NAME = "n" * 128
@@ -36,6 +37,17 @@ SUBMIT: dict[str, Any] = {
     "zone": "z" * 128,
     "traceparent": "t" * 55,
 }
+TIMING = Timing(
+    start_at=1 << 62,
+    end_at=1 << 62,
+    max_runs=1 << 62,
+    jitter_ms=1 << 62,
+    exclude=[NAME] * 16,
+    include=[NAME] * 16,
+    misfire_window_ms=1 << 62,
+    misfire_max=1 << 62,
+    overlap="cancel_running",
+)
 EXECUTION = f"{NAME}:r{'c' * 64}"
 
 
@@ -44,6 +56,7 @@ EXECUTION = f"{NAME}:r{'c' * 64}"
     [
         SubmitJob(**ABOUT, **SUBMIT, payload=b"1" * 262_144),
         SubmitJob(**ABOUT, **SUBMIT, payload=b"1", policy=Policy(non_retryable=[WIDE * 256] * 32)),
+        SubmitJob(**ABOUT, **SUBMIT, payload=b"1", every_ms=1 << 62, timing=TIMING),
         CancelJob(**ABOUT, reason=WIDE * 1_000),
         RunJobNow(**ABOUT),
         CancelExecution(**ABOUT, execution=EXECUTION, reason=WIDE * 1_000),

@@ -14,7 +14,7 @@ from typing import Final
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, Command, RunJobNow, SubmitJob
+from minutebook.domain.commands import CancelJob, Command, EditJob, RunJobNow, SubmitJob
 from minutebook.domain.records import DeadLetter, Inbox, Report
 from minutebook.domain.subjects import subject_of
 from minutebook.errors import DecodeError
@@ -55,6 +55,8 @@ def expected(command: Command, stamp: int) -> Name | None:
         case SubmitJob(cron=None):
             at = stamp + command.delay_ms if command.delay_ms is not None else command.run_at or stamp
             return command.tenant, f"{command.job_id}:{at}"
+        case EditJob():
+            return expected(command.job, stamp)
         case RunJobNow():
             return command.tenant, f"{command.job_id}:r{command.command_id}"
         case _:
@@ -79,9 +81,12 @@ def unanswered(ledger: Ledger, log: JobLog, sent: Sequence[Sent]) -> list[str]:
         facts.CommandRejected,
         facts.CommandAnswered,
         facts.JobCancelled,
+        facts.JobPaused,
+        facts.JobResumed,
         facts.ExecutionRequested,
     ):
         known |= {(event.job_id, event.command_id) for event in log.events(kind)}
+    known |= {(event.job.job_id, event.job.command_id) for event in log.events(facts.JobEdited)}
     known |= {
         (ids.operation_subject(event.fact.operation), event.command_id)
         for event in log.events(facts.OperationStarted)
@@ -111,6 +116,8 @@ def unfinished(
     }
     for one in sent:
         name = expected(one.command, one.stamp)
+        if isinstance(one.command, SubmitJob) and (one.command.tenant, one.command.job_id) in ledger.edited:
+            continue  # what it asks for now, the edit says
         if name is None or (_subject(one.command), one.command.command_id) in (refusals or ()):
             continue
         is_cancelled = (name[0], ids.job_of(name[1])) in (cancelled & ledger.cancelled_jobs)

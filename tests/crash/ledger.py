@@ -50,6 +50,8 @@ class Ledger:
         self.submitted: dict[Name, facts.JobSubmitted] = {}
         self.requested: set[Name] = set()
         self.cancelled_jobs: set[Name] = set()
+        self.edited: set[Name] = set()
+        """Jobs that are no more what they were submitted as."""
         self.died: set[Name] = set()
         """Executions that were dead once, redriven since or not."""
         self._executions: dict[Name, _Execution] = defaultdict(_Execution)
@@ -75,10 +77,14 @@ class Ledger:
                 if name in self.submitted:
                     self._complain(fact, name, "accepted twice")
                 self.submitted[name] = event
+            case facts.JobEdited():
+                self.edited.add((event.job.tenant, event.job.job_id))
             case facts.ExecutionRequested():
                 name = (event.tenant, event.execution)
                 self.requested.add(name)
                 self._executions[name].status = "scheduled"
+            case facts.ExecutionsPlaced():
+                self._placed(fact, event)
             case facts.ExecutionsQueued():
                 self._due(fact, event)
             case facts.ExecutionsDueGranted():
@@ -144,6 +150,14 @@ class Ledger:
             )
         self.causes[name].append("redriven")
         one.status, one.outcome, one.attempt = "scheduled", "", event.attempt
+
+    def _placed(self, fact: Fact, event: facts.ExecutionsPlaced) -> None:
+        for at in event.scheduled_at:
+            name = (event.tenant, f"{event.job_id}:{at}")
+            one = self._executions[name]
+            if one.status:
+                self._complain(fact, name, f"placed, though {one.status}")
+            one.status = "scheduled"
 
     def _due(self, fact: Fact, event: Any) -> None:
         rows = zip(event.tenant, event.executions, event.attempts, event.due_at, strict=True)

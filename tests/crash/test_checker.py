@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from minutebook.domain import events as facts
@@ -43,6 +44,10 @@ def due(due_at: int = DUE, attempt: int = 1) -> facts.ExecutionsQueued:
     )
 
 
+def placed() -> facts.ExecutionsPlaced:
+    return facts.ExecutionsPlaced("t", "j", "misfire", 1, [DUE], [DUE], [DUE], -1)
+
+
 def grant(attempt: int = 1) -> facts.ExecutionsGranted:
     return facts.ExecutionsGranted(["t"], [0], [NAME], [attempt], [SESSION], [0], [])
 
@@ -52,12 +57,11 @@ def success(token: int = GRANT) -> facts.AttemptsSucceeded:
 
 
 def submitted() -> facts.JobSubmitted:
-    fields: dict[str, Any] = dict.fromkeys(facts.JobSubmitted.__struct_fields__, "")
+    required = [field.name for field in msgspec.structs.fields(facts.JobSubmitted) if field.required]
+    fields: dict[str, Any] = dict.fromkeys(required, "")
     numbers = ("issued_at", "accepted_at", "key_id", "timeout_ms", "priority")
     fields |= dict.fromkeys(numbers, 0) | dict.fromkeys(("fingerprint", "payload", "payload_sha256"), b"")
-    return facts.JobSubmitted(
-        **(fields | {"tenant": "t", "job_id": "j", "command_id": "c", "next_at": DUE, "policy": None})
-    )
+    return facts.JobSubmitted(**(fields | {"tenant": "t", "job_id": "j", "command_id": "c", "next_at": DUE}))
 
 
 class History:
@@ -179,6 +183,10 @@ def cancelled_after_its_end(history: History) -> None:
     history.frames[2].append(facts.JobCancelled("t", "j", "c2", "", "", DUE, [NAME], [], []))
 
 
+def placed_though_it_was_due(history: History) -> None:
+    history.frames[2].append(placed())
+
+
 BREACHES: Final[list[Callable[[History], None]]] = [
     lost,
     unanswered,
@@ -198,11 +206,18 @@ BREACHES: Final[list[Callable[[History], None]]] = [
     more_than_offered,
     grant_on_an_unread_offer,
     cancelled_after_its_end,
+    placed_though_it_was_due,
 ]
 
 
 def test_clean_history_has_no_complaint() -> None:
     assert History().complaints() == []
+
+
+def test_clean_history_may_place_an_instant_before_it_comes_due() -> None:
+    history = History()
+    history.frames[0].append(placed())
+    assert history.complaints() == []
 
 
 @pytest.mark.parametrize("plant", BREACHES, ids=lambda plant: plant.__name__)

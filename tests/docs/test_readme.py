@@ -16,8 +16,11 @@ from api.submission import read_submission
 from minutebook import App, Context
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
-from minutebook.client.models import LimitRequest, PauseRequest, PreviewRequest, ReasonRequest, RedriveRequest
-from minutebook.client.operation_models import RedriveManyRequest
+from minutebook.client.calendar_models import CalendarRequest
+from minutebook.client.change_models import JobChange, ResumeRequest
+from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
+from minutebook.client.operation_models import BackfillRequest, OperationRequest, RedriveManyRequest
+from minutebook.client.preview_models import PreviewRequest
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.notify import fault
 from minutebook.wire import codec
@@ -34,15 +37,22 @@ PATH_PARTS = (
     (r"/nightly\b", "/{job_id}"),
     (r"/queues/mail\b", "/queues/{name}"),
     (r"/limits/api\.example\b", "/limits/{name}"),
+    (r"/calendars/holidays\b", "/calendars/{name}"),
     (r"/operations/[0-9a-f-]{36}", "/operations/{operation_id}"),
 )
 ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/executions/{execution_id}/redrive": RedriveRequest,
     "/v1/dead-letters/redrive": RedriveManyRequest,
+    "/v1/jobs/{job_id}/backfill": BackfillRequest,
+    "/v1/operations": OperationRequest,
+    "/v1/jobs/{job_id}": JobChange,
+    "/v1/jobs/{job_id}/pause": ReasonRequest,
+    "/v1/jobs/{job_id}/resume": ResumeRequest,
     "/v1/queues/{name}/pause": ReasonRequest,
     "/v1/limits/{name}": LimitRequest,
     "/v1/limits/{name}/pause": PauseRequest,
     "/v1/tenant-limit": LimitRequest,
+    "/v1/calendars/{name}": CalendarRequest,
     "/v1/schedules/preview": PreviewRequest,
 }
 VERBS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

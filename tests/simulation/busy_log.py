@@ -30,7 +30,6 @@ from minutebook.domain.state import NONE_AT, PAUSED, UNCHANGED
 from minutebook.domain.timing import Timing
 from minutebook.domain.workers import WISHES
 from minutebook.wire.frames import encode_frame
-from streams.cycle import REMEMBERED_DAYS
 from tests.simulation.busy_calendars import BusyCalendars
 from tests.simulation.busy_permits import BusyPermits
 from tests.simulation.log_maker import (
@@ -56,6 +55,16 @@ POLICIES = (
     Policy(start_deadline_ms=5_000, deadline_ms=90_000, non_retryable=["ValueError"]),
 )
 CRONS = ("* * * * *", "*/5 * * * *", "30 2 * * *")
+TIMINGS = (
+    None,
+    None,
+    Timing(misfire="none", jitter_ms=20_000),
+    Timing(misfire="latest", overlap="skip"),
+    Timing(overlap="queue_one", jitter_ms=90_000, max_runs=9),
+    Timing(overlap="queue_all", misfire_max=5),
+    Timing(overlap="cancel_running"),
+)
+"""The first three are for a job that fires once, too."""
 
 
 class BusyLog:
@@ -126,6 +135,7 @@ class BusyLog:
             permits.step,
             permits.step,
             self._start_operation,
+            self._start_backfill,
             self._advance_operations,
             self._advance_operations,
             self._cancel_operation,
@@ -152,6 +162,9 @@ class BusyLog:
         return running[: self._random.randint(1, 5)]
 
     def _submit(self) -> None:
+        queue = self.maker.book.queue("default")
+        if queue is not None and queue.is_draining and self._random.random() < 0.3:
+            self._tell_queue(ResumeQueue, "default")
         commands = []
         for _ in range(self._random.randint(1, 6)):
             job_id = f"job-{len(self._jobs)}"
@@ -172,7 +185,8 @@ class BusyLog:
                 {"every_ms": self._random.choice((7_000, 3_600_000))},
             )
         )
-        if "cron" in at and self._random.random() < 0.7:
+        at["timing"] = self._random.choice(TIMINGS if "cron" in at else TIMINGS[:3])
+        if "cron" in at and self._random.random() < 0.5:
             at |= self._calendars.timing(tenant)
         elif self._random.random() < 0.2:
             at["timing"] = Timing(is_paused_on_failure=True)
@@ -316,7 +330,10 @@ class BusyLog:
 
     def _pause(self) -> None:
         kind = self._random.choice((PauseQueue, DrainQueue, ResumeQueue, ResumeQueue))
-        name, command_id = self._random.choice(("default", "q1")), f"p{len(self.maker.records)}"
+        self._tell_queue(kind, self._random.choice(("default", "q1")))
+
+    def _tell_queue(self, kind: type[PauseQueue | DrainQueue | ResumeQueue], name: str) -> None:
+        command_id = f"p{len(self.maker.records)}"
         self.maker.command(kind(name=name, command_id=command_id, issued_at=self.maker.clock.now()))
 
     def _limit(self) -> None:
@@ -413,7 +430,11 @@ class BusyLog:
     def _forget(self) -> None:
         today = self.maker.clock.now() // keys.DAY_MS
         self.maker.add(
-            *(facts.DayForgotten(day) for day in self.maker.book.cursor.days if today - day > REMEMBERED_DAYS)
+            *(
+                facts.DayForgotten(day)
+                for day in self.maker.book.cursor.days
+                if today - day > keys.REMEMBERED_DAYS
+            )
         )
 
     def _note(self) -> None:
@@ -447,6 +468,20 @@ class BusyLog:
                 **self._about_operation(),  # type: ignore[arg-type]  # fields of the command
                 filter=wanted,
                 rate_per_s=self._random.choice((0, 0, 1)),
+            )
+        )
+
+    def _start_backfill(self) -> None:
+        recurring = [row for row, job in self.maker.book.jobs.scan(b"") if not job.is_once]
+        tenant, job_id = keys.names(self._random.choice(recurring)) if recurring else ("acme", self._job())
+        until_at = self.maker.clock.now() - self._random.randint(0, 3_600_000)
+        from_at = until_at - self._random.choice((60_000, 3_600_000, 30 * 3_600_000))
+        about = self._about_operation() | {"tenant": tenant, "operation": f"fill-{len(self.maker.records)}"}
+        self.maker.command(
+            StartOperation(
+                **about,  # type: ignore[arg-type]  # fields of the command
+                kind="backfill",
+                filter=OperationFilter(job_id=job_id, from_at=from_at, until_at=until_at),
             )
         )
 

@@ -113,7 +113,8 @@ class Desk:
         self, *jobs: str, tenant: str = "acme", after_ms: int = 0, again: str = "", **fields: object
     ) -> None:
         """Jobs with these ids, due `after_ms` from now unless a field says otherwise; `again` makes it another command."""
-        when = {} if "cron" in fields else {"run_at": self.now + after_ms}
+        is_recurring = "cron" in fields or "every_ms" in fields
+        when = {} if is_recurring else {"run_at": self.now + after_ms}
         for job_id in jobs:
             command = SubmitJob(
                 tenant=tenant,
@@ -165,6 +166,13 @@ class Desk:
             self.sessions.overruns.granted(output, self.now)
         self.replies = self.core.replies(self.now)
         return draft.events
+
+    def add(self, *events: Event) -> None:
+        """A frame of exactly these events."""
+        draft = Draft(self.book, self.reader.position + 1, self.now)
+        for event in events:
+            draft.add(event)
+        self._keep(draft, self.core)
 
     def void(self, after_ms: int = 0) -> list[Event]:
         """One cycle whose frame turns out void; what it said."""

@@ -75,9 +75,14 @@ class Desks:
         return names
 
     def start(
-        self, operation: str = "op", rate_per_s: int = 0, tenant: str = TENANT, **wanted: object
+        self,
+        operation: str = "op",
+        rate_per_s: int = 0,
+        tenant: str = TENANT,
+        kind: str = "redrive",
+        **wanted: object,
     ) -> None:
-        """Redrive all that fit."""
+        """Redrive all that fit, unless another kind is given."""
         command = StartOperation(
             tenant=tenant,
             operation=operation,
@@ -85,6 +90,7 @@ class Desks:
             issued_at=self.now,
             actor="anna",
             reason="fixed",
+            kind=kind,
             filter=OperationFilter(**wanted),  # type: ignore[arg-type]  # as the caller says
             rate_per_s=rate_per_s,
         )

@@ -149,8 +149,9 @@ class LogMaker:
             key = b""
             for key in [key for key, _ in self.book.index.scan(b"") if key < bound]:
                 found, events = due_of(self.book, key, draft.now)
-                if events:
+                if events and rows:
                     self._come(draft, rows, session)
+                    found, events = due_of(self.book, key, draft.now)
                 for event in events:
                     draft.add(event)
                 rows.extend(found)

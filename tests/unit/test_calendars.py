@@ -23,7 +23,7 @@ from minutebook.store.memory import MemoryRows
 from minutebook.wire import codec, topics
 from tests.simulation.desk import Desk
 from tests.simulation.folds import viewed
-from tests.simulation.log_maker import T0, LogMaker, cancel, submit
+from tests.simulation.log_maker import T0, LogMaker, cancel, edit, pause, resume, submit
 
 TODAY = T0 // keys.DAY_MS
 DAY_MS = keys.DAY_MS
@@ -350,3 +350,91 @@ def test_a_calendar_knows_its_jobs_until_they_are_closed(maker: LogMaker) -> Non
     assert [row for row, _ in maker.book.calendar_jobs.scan(b"")] == rows
     maker.command(cancel("a"))
     assert not list(maker.book.calendar_jobs.scan(b""))
+
+
+def test_an_edit_takes_a_job_out_of_a_calendar_and_into_another(maker: LogMaker) -> None:
+    maker.command(declare("c", [(TODAY + 1, TODAY + 1)], "k1"), declare("d", [(TODAY + 2, TODAY + 3)], "k2"))
+    maker.command(submit("a", cron=NOON, timing=Timing(exclude=["c"])))
+    assert next_of(maker, "a") == noon(TODAY + 2)
+    maker.command(edit("a", cron=NOON, timing=Timing(exclude=["d"])))
+    assert next_of(maker, "a") == noon(TODAY + 1)
+    assert [row for row, _ in maker.book.calendar_jobs.scan(b"")] == [keys.calendar_job_row("acme", "d", "a")]
+    assert list(viewed(maker.records)[0].calendar_jobs("acme", "d")) == ["a"]
+    refused = maker.command(edit("a", cron=NOON, timing=Timing(exclude=["e"])))
+    assert refusal(refused) == ("unknown_calendar", "calendars/exclude")
+    maker.command(edit("a", cron=NOON))
+    assert not list(maker.book.calendar_jobs.scan(b""))
+
+
+@pytest.mark.parametrize(
+    ("off", "owed"),
+    [([1], []), ([2], [1]), ([1, 2], []), ([0], [1])],
+    ids=str,
+)
+def test_an_edit_owes_only_what_the_calendars_leave_by_then(
+    maker: LogMaker, off: list[int], owed: list[int]
+) -> None:
+    """The instant came due, is not on record yet, and the calendar changed before."""
+    maker.command(declare("c", [(1, 1)]))
+    maker.command(submit("a", cron=NOON, timing=Timing(exclude=["c"])))
+    maker.command(declare("c", [(TODAY + day, TODAY + day) for day in off], "k2"))
+    maker.clock.advance(noon(TODAY + 1) + 5_000 - T0)
+    events = maker.command(edit("a", cron="30 12 * * *", timing=Timing(exclude=["c"])))
+    queued = [
+        at for event in events if isinstance(event, facts.ExecutionsQueued) for at in event.scheduled_at
+    ]
+    assert queued == [noon(TODAY + day) for day in owed]
+    half_past = next(TODAY + day for day in (1, 2, 3) if day not in off)
+    assert next_of(maker, "a") == noon(half_past) + 1_800_000
+
+
+def test_an_edit_frees_a_job_that_its_calendars_leave_nothing(maker: LogMaker) -> None:
+    maker.command(declare("c", [(TODAY + 1, TODAY + 1)]))
+    maker.command(submit("a", cron=NOON, timing=Timing(include=["c"])))
+    maker.command(declare("c", [(1, 1)], "k2"))
+    maker.clock.advance(noon(TODAY + 1) + 5_000 - T0)
+    events = maker.command(edit("a", cron=NOON))
+    assert [type(event) for event in events] == [facts.JobEdited]
+    assert next_of(maker, "a") == noon(TODAY + 2)
+
+
+def test_moved_instants_that_are_up_too_come_in_the_same_decision(maker: LogMaker) -> None:
+    maker.command(declare("c", [(1, 1)]))
+    maker.command(submit("a", cron=NOON, timing=Timing(exclude=["c"])))
+    maker.command(declare("c", [(TODAY + 1, TODAY + 1)], "k2"))
+    maker.clock.advance(noon(TODAY + 2) - T0)
+    moved, queued = maker.due()
+    assert isinstance(moved, facts.JobsRescheduled)
+    assert isinstance(queued, facts.ExecutionsQueued)
+    assert queued.scheduled_at == [noon(TODAY + 2)]
+    assert next_of(maker, "a") == noon(TODAY + 3)
+
+
+def test_what_a_pause_leaves_out_are_instants_of_the_dates_as_they_are_at_its_end(maker: LogMaker) -> None:
+    maker.command(declare("c", [(1, 1)]))
+    maker.command(submit("a", cron=NOON, timing=Timing(exclude=["c"])))
+    maker.command(pause("a"))
+    maker.clock.advance(noon(TODAY + 4) - T0)
+    maker.command(declare("c", [(TODAY + 1, TODAY + 1), (TODAY + 3, TODAY + 3)], "k2"))
+    _, skipped = maker.command(resume("a"))
+    assert isinstance(skipped, facts.ExecutionsSkipped)
+    assert (skipped.first_at, skipped.last_at, skipped.count) == (noon(TODAY + 2), noon(TODAY + 4), 2)
+    assert next_of(maker, "a") == noon(TODAY + 5)
+
+
+def test_jitter_does_not_make_a_date_another(maker: LogMaker) -> None:
+    """The date is that of the instant; it may be due on the day after."""
+    maker.command(declare("c", [(TODAY + 2, TODAY + 2)]))
+    maker.command(submit("a", cron="59 23 * * *", timing=Timing(exclude=["c"], jitter_ms=DAY_MS // 2)))
+    job = maker.book.jobs.get(keys.job_row("acme", "a"))
+    assert job is not None
+    found = []
+    for _ in range(8):
+        maker.clock.advance(DAY_MS // 2)
+        found += [
+            at
+            for event in maker.due()
+            if isinstance(event, facts.ExecutionsQueued)
+            for at in event.scheduled_at
+        ]
+    assert [at // DAY_MS - TODAY for at in found] == [0, 1, 3]

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from minutebook.client import (
     ApiError,
+    BackfillDryRun,
     Client,
     ClientSettings,
     Command,
@@ -19,12 +20,17 @@ from minutebook.client import (
     DeniedError,
     DryRun,
     Job,
+    JobChange,
     JobRequest,
+    JobVersion,
     NotFoundError,
     RefusedError,
+    RetryChange,
+    StaleVersionError,
     SyncClient,
     UnavailableError,
 )
+from minutebook.client.change_models import JobVersionPage
 from minutebook.client.models import (
     AlertPage,
     Counts,
@@ -37,7 +43,7 @@ from minutebook.client.models import (
     QueuePage,
     WholeExecution,
 )
-from minutebook.client.operation_models import Operation, OperationPage, OperationProgress
+from minutebook.client.operation_models import Operation, OperationFilter, OperationPage, OperationProgress
 
 Handler = Callable[[httpx.Request], httpx.Response]
 NOW = "2030-01-01T00:00:00.000Z"
@@ -165,6 +171,60 @@ async def test_read_waits_for_what_was_written() -> None:
     async with client_of(handle) as client:
         assert await client.cancel("a") is None
         await client.get("a")
+
+
+async def test_a_change_names_the_version_that_was_read() -> None:
+    """Given the job; given its id alone, it holds for any version. A key is kept over repeats."""
+    asked: list[tuple[str, str, str | None, bytes]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        assert request.headers["idempotency-key"]
+        match = request.headers.get("if-match")
+        asked.append((request.method, request.url.path, match, request.content))
+        return answer(200, JOB)
+
+    change = JobChange(cron="0 7 * * *", retry=RetryChange(max_attempts=5), deadline=None)
+    async with client_of(handle) as client:
+        assert await client.edit(JOB, change) == JOB
+        assert await client.edit("a", JobChange(priority=5)) == JOB
+        assert await client.put(JOB, JobRequest(task="t")) == JOB
+        assert await client.pause(JOB, reason="why") == JOB
+        assert await client.resume(JOB, catch_up=True) == JOB
+        assert await client.cancel(JOB) is None
+    edited = b'{"cron":"0 7 * * *","retry":{"max_attempts":5},"deadline":null}'
+    assert asked == [
+        ("PATCH", "/v1/jobs/a", '"1"', edited),
+        ("PATCH", "/v1/jobs/a", None, b'{"priority":5}'),
+        ("PUT", "/v1/jobs/a", '"1"', b'{"task":"t"}'),
+        ("POST", "/v1/jobs/a/pause", '"1"', b'{"reason":"why"}'),
+        ("POST", "/v1/jobs/a/resume", '"1"', b'{"catch_up":true}'),
+        ("POST", "/v1/jobs/a/cancel", '"1"', b"{}"),
+    ]
+
+
+async def test_a_version_that_is_no_more_is_an_error_of_its_own() -> None:
+    problem = Problem(
+        type="/problems/stale-version", title="T", status=412, detail="d", code="stale-version", trace_id="x"
+    )
+    async with client_of(lambda request: answer(412, problem)) as client:
+        with pytest.raises(StaleVersionError):
+            await client.pause(JOB)
+
+
+def test_changes_work_without_an_event_loop_too() -> None:
+    pages = JobVersionPage(
+        [JobVersion(version=1, changed_at=NOW, reason="", body=JobRequest(task="t"))], None
+    )
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        return answer(200, pages if request.url.path.endswith("versions") else JOB)
+
+    settings = ClientSettings(url="http://api", retries_max=0)
+    with SyncClient(settings, transport=httpx.MockTransport(handle)) as client:
+        assert client.edit(JOB, JobChange()) == client.put("a", JobRequest(task="t")) == JOB
+        assert client.pause("a") == client.resume("a") == JOB
+        assert client.cancel("a") is None
+        assert [item.version for item in client.versions("a")] == [1]
 
 
 async def test_undecided_write_gives_its_command() -> None:
@@ -304,17 +364,22 @@ OPERATION = Operation(
     id="op",
     kind="redrive",
     state="running",
-    filter=DeadLetterFilter(task="t"),
+    filter=OperationFilter(task="t"),
     rate_per_s=None,
     reason="",
     actor="",
     progress=OperationProgress(matched=None, done=0, refused=0, left=None),
 )
 
+FILLED = BackfillDryRun(matched=2, would_run=0, refused=2, first_at=None, last_at=None, reasons=[])
+WEEK = ("2026-06-01T00:00:00Z", "2026-06-08T00:00:00Z")
+
 
 def operations(seen: list[httpx.Request]) -> Handler:
     def handle(request: httpx.Request) -> httpx.Response:
         seen.append(request)
+        if b"dry_run" in request.content and "backfill" in request.url.path:
+            return answer(200, FILLED)
         if b"dry_run" in request.content:
             return answer(200, DryRun(matched=0, complete=True, reasons=[]))
         if request.url.path == "/v1/operations":
@@ -352,8 +417,27 @@ async def test_calls_on_operations_say_what_is_meant() -> None:
     assert len({keys[2], keys[5], keys[6]} - {None}) == 3
 
 
+async def test_calls_on_backfills_say_what_is_meant() -> None:
+    seen: list[httpx.Request] = []
+    async with client_of(operations(seen)) as client:
+        assert await client.count_backfill("a/b", *WEEK) == FILLED
+        assert await client.backfill("a", *WEEK, rate_per_s=5, reason="paused", key="k") == OPERATION
+        await client.backfill("a", *WEEK)
+    shown = f'"from":"{WEEK[0]}","until":"{WEEK[1]}"'
+    assert [(request.url.raw_path.decode(), request.content.decode()) for request in seen] == [
+        ("/v1/jobs/a%2Fb/backfill", f'{{{shown},"dry_run":true}}'),
+        ("/v1/jobs/a/backfill", f'{{{shown},"rate_per_s":5,"reason":"paused"}}'),
+        ("/v1/jobs/a/backfill", f"{{{shown}}}"),
+    ]
+    keys = [request.headers.get("idempotency-key") for request in seen]
+    assert (keys[0], keys[1]) == (None, "k")
+    assert keys[2]
+
+
 def test_sync_calls_on_operations_do_the_same() -> None:
     with SyncClient(settings(), transport=httpx.MockTransport(operations([]))) as client:
+        assert client.count_backfill("a", *WEEK) == FILLED
+        assert client.backfill("a", *WEEK) == OPERATION
         assert client.count_dead_letters(DeadLetterFilter()).complete
         assert client.redrive_many(DeadLetterFilter()) == OPERATION
         assert client.operation("op", wait=1) == OPERATION

@@ -7,9 +7,12 @@ from datetime import datetime
 import pytest
 
 from minutebook.cli import main
+from minutebook.client.times import format_instant
+from minutebook.domain.jitter import due_at
 from minutebook.ids import Instant
-from minutebook.schedule import Cron, parse_cron
+from minutebook.schedule import Cron, Every, parse_cron, parse_schedule
 from minutebook.schedule.description import describe
+from minutebook.schedule.plan import Plan
 from minutebook.schedule.preview import Coming, preview
 
 BERLIN = "Europe/Berlin"
@@ -20,16 +23,21 @@ def instant(text: str) -> Instant:
     return Instant(int(datetime.fromisoformat(text).timestamp() * 1000))
 
 
+def planned(cron: Cron) -> Plan:
+    return Plan(cron.rule, cron.zone, cron.gap, cron.fold)
+
+
 def notes(cron: Cron, after: str, count: int) -> list[tuple[str, str | None]]:
-    return [(coming.local, coming.note) for coming in preview(cron, instant(after), count)]
+    return [(coming.local, coming.note) for coming in preview(planned(cron), instant(after), count).values()]
 
 
 # ---- instants and notes
 
 
 def test_instant_is_told_in_utc_and_on_the_wall_clock() -> None:
-    found = preview(Cron("30 2 * * *", BERLIN), instant("2026-03-28T12:00Z"), 2)
-    assert found == [
+    found = preview(planned(Cron("30 2 * * *", BERLIN)), instant("2026-03-28T12:00Z"), 2)
+    assert list(found) == [instant("2026-03-29T01:00Z"), instant("2026-03-30T00:30Z")]
+    assert list(found.values()) == [
         Coming(
             "2026-03-29T01:00:00Z",
             "2026-03-29T03:00:00+02:00",
@@ -106,8 +114,23 @@ def test_several_gaps_before_one_instant_are_all_noted() -> None:
 
 
 def test_preview_ends_where_no_instant_is_left() -> None:
-    assert len(preview(Cron("0 0 0 1 1 * 2026,2027"), instant("2026-06-01T00:00Z"), 10)) == 1
-    assert preview(Cron("0 0 0 1 1 * 2026"), instant("2026-06-01T00:00Z"), 10) == []
+    assert len(preview(planned(Cron("0 0 0 1 1 * 2026,2027")), instant("2026-06-01T00:00Z"), 10)) == 1
+    assert preview(planned(Cron("0 0 0 1 1 * 2026")), instant("2026-06-01T00:00Z"), 10) == {}
+
+
+def test_interval_is_told_to_the_millisecond_and_knows_no_clock_change() -> None:
+    start = instant("2026-03-29T00:59:59Z")
+    found = preview(Plan(Every(1_500), BERLIN, anchor_at=start, start_at=start), start - 1, 2)
+    assert list(found.values()) == [
+        Coming("2026-03-29T00:59:59Z", "2026-03-29T01:59:59+01:00", None),
+        Coming("2026-03-29T01:00:00.500Z", "2026-03-29T03:00:00.500+02:00", None),
+    ]
+
+
+def test_gap_before_the_start_is_not_noted() -> None:
+    plan = Plan(parse_cron("30 2 * * *"), BERLIN, start_at=instant("2026-03-30T00:00Z"))
+    (coming,) = preview(plan, instant("2026-03-28T12:00Z"), 1).values()
+    assert (coming.utc, coming.note) == ("2026-03-30T00:30:00Z", None)
 
 
 # ---- words
@@ -150,6 +173,19 @@ def test_preview_ends_where_no_instant_is_left() -> None:
 )
 def test_schedule_is_told_in_words(cron: str, expected: str) -> None:
     assert describe(parse_cron(cron, "acme/nightly")) == expected
+
+
+@pytest.mark.parametrize(
+    ("cron", "jitter_ms", "expected"),
+    [
+        ("@every 90s", 0, "Every 1 minute 30 seconds"),
+        ("@every 1h", 0, "Every 1 hour"),
+        ("@every 2d1s", 1_500, "Every 2 days 1 second, each up to 1.5 seconds later"),
+        ("@daily", 300_000, "At 00:00, each up to 5 minutes later"),
+    ],
+)
+def test_interval_and_jitter_are_told_in_words(cron: str, jitter_ms: int, expected: str) -> None:
+    assert describe(parse_schedule(cron), jitter_ms) == expected
 
 
 @pytest.mark.row("C23")
@@ -213,6 +249,15 @@ def test_command_begins_now_where_nothing_is_said(
         (("* * * * *", "--after", "2026-01-01T00:00:00"), "--after"),
         (("* * * * *", "--count", "1001"), "--count"),
         (("* * * * *", "--gap", "later"), "--gap"),
+        (("* * * * *", "--every", "90s"), "give either a cron expression or --every"),
+        ((), "give either a cron expression or --every"),
+        (("--every", "P1Y"), "give a duration such as 30s"),
+        (("--every", "0s"), "must be from PT1S to P366D"),
+        (("--every", "1m", "--jitter", "25h"), "--jitter"),
+        (
+            ("--every", "1m", "--start-at", "2030-01-01T00:00:00Z", "--end-at", "2030-01-01T00:00:00Z"),
+            "--end-at",
+        ),
     ],
 )
 def test_command_refuses_and_says_why(
@@ -223,6 +268,21 @@ def test_command_refuses_and_says_why(
 ) -> None:
     assert command(monkeypatch, *arguments) == 2
     assert said in capsys.readouterr().err
+
+
+def test_command_shows_an_interval_within_its_bounds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bounds = ("--start-at", "2030-01-01T00:00:00Z", "--end-at", "2030-01-01T00:03:00Z")
+    asked = ("--every", "90s", *bounds, "--jitter", "1m")
+    assert command(monkeypatch, *asked, "-o", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [item["utc"] for item in found] == ["2030-01-01T00:00:00Z", "2030-01-01T00:01:30Z"]
+    assert command(monkeypatch, *asked, "--job-key", "acme/tick") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Every 1 minute 30 seconds, each up to 1 minute later (UTC)\n")
+    due = due_at("acme", "tick", instant("2030-01-01T00:00Z"), 60_000)
+    assert format_instant(due) in out
 
 
 @pytest.mark.row("C16")

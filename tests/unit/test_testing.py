@@ -11,7 +11,10 @@ import pytest
 
 from minutebook import App, Cancel, Context, Fail, Retry, Snooze
 from minutebook.client import RetryRequest
-from minutebook.testing import InMemoryScheduler, RefusedError, TaskEnv
+from minutebook.client.times import instant_of
+from minutebook.domain.commands import SubmitJob
+from minutebook.domain.timing import Timing
+from minutebook.testing import InMemoryScheduler, RefusedError, TaskEnv, assert_replays
 
 START = datetime(2030, 3, 30, 12, tzinfo=UTC)
 
@@ -54,6 +57,48 @@ async def test_a_schedule_follows_the_clocks_of_its_zone(app: App) -> None:
         await scheduler.advance(days=3)
         due = [one.due_at.hour for one in scheduler.history(job)]
     assert due == [5, 5, 5], "summer time began that night"
+
+
+async def test_an_interval_runs_within_its_bounds(app: App) -> None:
+    @app.task("tick")
+    async def tick(payload: object) -> None:
+        return None
+
+    async with InMemoryScheduler(app, now=START) as scheduler:
+        first_at = START + timedelta(hours=1)
+        job = scheduler.submit(
+            tick, every="90s", start_at=first_at, end_at=first_at + timedelta(minutes=6), overlap="skip"
+        )
+        await scheduler.advance(days=1)
+        due = [one.due_at - first_at for one in scheduler.history(job)]
+        assert due == [timedelta(seconds=seconds) for seconds in (0, 90, 180, 270)]
+        assert scheduler.status(job) == "completed"
+
+
+async def test_instants_beside_a_retry_go_by_the_overlap_policy(app: App) -> None:
+    @app.task("moody")
+    async def moody(payload: object, ctx: Context) -> Retry | None:
+        return Retry(after="150s") if ctx.attempt == 1 and ctx.scheduled_at == START else None
+
+    async with InMemoryScheduler(app, now=START - timedelta(seconds=1)) as scheduler:
+        command = SubmitJob(
+            tenant="test",
+            job_id="a",
+            command_id="c",
+            issued_at=instant_of(scheduler.now),
+            task="moody",
+            payload=b"null",
+            cron="* * * * *",
+            timing=Timing(overlap="queue_one"),
+        )
+        scheduler.partition.command(command)
+        assert await scheduler.advance("150s") == 1
+        assert await scheduler.advance("2s") == 2, "the retry, and what it held"
+        assert [(one.due_at.minute, one.number, one.status) for one in scheduler.history("a")] == [
+            (0, 1, "failed"),
+            (2, 2, "succeeded"),
+            (1, 1, "succeeded"),
+        ]
 
 
 async def test_a_failing_task_is_tried_five_times_and_then_dead(app: App) -> None:
@@ -346,3 +391,35 @@ def test_a_task_env_hears_of_progress() -> None:
     assert env.context.last_progress == {"row": 7}
     env.context.progress(0.5, "half")
     assert env.progress == [(0.5, "half")]
+
+
+async def test_a_job_is_edited_paused_and_resumed(app: App) -> None:
+    seen: list[tuple[int, datetime]] = []
+
+    @app.task("tick")
+    async def tick(payload: int) -> None:
+        seen.append((payload, scheduler.now))
+
+    async with InMemoryScheduler(app, now=START) as scheduler:
+        job = scheduler.submit(tick, 1, cron="0 * * * *")
+        await scheduler.advance(hours=2)
+        scheduler.edit(job, payload=2, cron="30 * * * *")
+        await scheduler.advance(hours=1)
+        scheduler.pause(job)
+        assert (scheduler.status(job), await scheduler.advance(days=3)) == ("paused", 0)
+        scheduler.resume(job)
+        scheduler.edit(job, every="20m", priority=9)
+        assert await scheduler.advance(hours=1) == 3
+        scheduler.edit(job, run_at=scheduler.now + timedelta(minutes=5))
+        assert await scheduler.advance(hours=1) == 1
+        assert scheduler.status(job) == "completed"
+        with pytest.raises(RefusedError, match="completed"):
+            scheduler.pause(job)
+        with pytest.raises(KeyError):
+            scheduler.edit("none", payload=1)
+        assert_replays(scheduler)
+    assert [(payload, at - START) for payload, at in seen[:3]] == [
+        (1, timedelta(hours=1)),
+        (1, timedelta(hours=2)),
+        (2, timedelta(hours=2, minutes=30)),
+    ]

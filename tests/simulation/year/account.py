@@ -285,6 +285,8 @@ class Account:
             yield "skips for an overlap, and nothing is open"
         if policy == "cancel_running" and not has_later:
             yield "skips the latest, which is to run next"
-        most = {"skip": 0, "queue_one": 1, "queue_all": HELD_MAX, "cancel_running": 0}.get(policy, HELD_MAX + 1)
+        most = {"skip": 0, "queue_one": 1, "queue_all": HELD_MAX, "cancel_running": 0}.get(
+            policy, HELD_MAX + 1
+        )
         if len(self.held) < most:
             yield f"skips for an overlap under {policy}, beside {len(self.held)} that are held"

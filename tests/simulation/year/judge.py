@@ -7,7 +7,7 @@ for a reason that was true then. It shares no rule with the product: what a sche
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from minutebook.domain import events as facts
@@ -200,7 +200,9 @@ class Judge:
 
     def _came(self, event: Any, token: int, status: str) -> None:
         tenants, now = event.tenants, self._now
-        rows = zip(event.tenant, event.executions, event.scheduled_at, event.due_at, event.next_at, strict=True)
+        rows = zip(
+            event.tenant, event.executions, event.scheduled_at, event.due_at, event.next_at, strict=True
+        )
         for tenant, name, scheduled_at, due_at, next_at in rows:
             key = tenants[tenant], name
             if next_at == UNCHANGED:
@@ -210,7 +212,14 @@ class Judge:
             token += token >= 0
 
     def _instant(
-        self, key: tuple[str, str], scheduled_at: int, due_at: int, next_at: int, now: int, status: str, token: int
+        self,
+        key: tuple[str, str],
+        scheduled_at: int,
+        due_at: int,
+        next_at: int,
+        now: int,
+        status: str,
+        token: int,
     ) -> None:
         job_id, _, suffix = key[1].rpartition(":")
         account = self.accounts[key[0], job_id]
@@ -276,7 +285,10 @@ class Judge:
     def _expired(self, event: facts.ExecutionExpired, token: int) -> None:
         key = event.tenant, event.execution
         execution = self._in(key, "held")
-        if execution is not None and (event.reason, execution.account.timing.overlap) != ("overlap", "cancel_running"):
+        if execution is not None and (event.reason, execution.account.timing.overlap) != (
+            "overlap",
+            "cancel_running",
+        ):
             self._fault(event.execution, f"is skipped for {event.reason}")
         self._end(key, "skipped", "held")
 

@@ -20,11 +20,31 @@ from minutebook.domain.commands import (
     RunJobNow,
     SubmitJob,
 )
-from tests.simulation.year.schedules import CALENDARS, DAY, END, HOUR, MINUTE, SECOND, START, quarter, schedule
+from tests.simulation.year.schedules import (
+    CALENDARS,
+    DAY,
+    END,
+    HOUR,
+    MINUTE,
+    SECOND,
+    START,
+    quarter,
+    schedule,
+)
 
 TENANTS: Final = ("acme", "globex", "initech")
 TASK: Final = "t"
-OUTAGES_MS: Final = (3 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR, 3 * HOUR, 9 * HOUR, 26 * HOUR, 3 * DAY, 5 * DAY)
+OUTAGES_MS: Final = (
+    3 * SECOND,
+    2 * MINUTE,
+    10 * MINUTE,
+    HOUR,
+    3 * HOUR,
+    9 * HOUR,
+    26 * HOUR,
+    3 * DAY,
+    5 * DAY,
+)
 
 
 replace = msgspec.structs.replace
@@ -162,7 +182,9 @@ class _Life:
         about = self._about(at)
         changed = self._job(at)
         if self._chance.random() < 0.4:
-            changed = replace(job, timeout_ms=6 * DAY, **{name: about[name] for name in ("command_id", "issued_at")})
+            changed = replace(
+                job, timeout_ms=6 * DAY, **{name: about[name] for name in ("command_id", "issued_at")}
+            )
         changed = replace(changed, command_id=about["command_id"])
         if changed.run_at is not None and changed.run_at != job.run_at:
             changed = replace(changed, run_at=max(changed.run_at, at + HOUR))

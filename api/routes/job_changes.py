@@ -1,0 +1,336 @@
+"""Changes of a job: edit, replace, pause, resume, cancel with a reason; and its versions."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated, Final
+
+import msgspec
+from fastapi import APIRouter, Depends, Request, Response
+
+from api.answers import create_body, job_body, version_body
+from api.auth import Allowed, Caller, Scope
+from api.bodies import check_accept, read_body
+from api.decisions import (
+    Decision,
+    accepted_later,
+    caught_up,
+    decide,
+    decide_for_job,
+    json_response,
+    preference_of,
+    refusal_of,
+)
+from api.described import AFTER, BODY, CURSOR, IDEMPOTENCY_KEY, IF_MATCH, LIMIT, PREFER, WRITE, described
+from api.edits import MOMENTS, merged
+from api.parameters import (
+    expected_version_of,
+    idempotency_key_of,
+    limit_of,
+    next_link,
+    open_cursor,
+    query_of,
+    seal_cursor,
+    traceparent_of,
+)
+from api.problems import Refused, refused_field
+from api.routes.jobs import checks_of, job_response, submit_command
+from api.sender import Keyed
+from api.services import Services, services_of
+from api.submission import Submission, read_submission
+from api.wishes import read_wish
+from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
+from minutebook.client.mint import mint_id
+from minutebook.client.models import Command, Job, JobRequest, ReasonRequest
+from minutebook.domain.commands import CancelJob, EditJob, JobCommand, PauseJob, ResumeJob, SubmitJob
+from minutebook.domain.view_rows import JobRow, Progress
+from minutebook.ids import command_id_from_key, is_name, job_key
+
+router = APIRouter()
+Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
+Writing = Annotated[Caller, Depends(Allowed(Scope.JOBS_WRITE))]
+ATTEMPTS_MAX: Final = 5
+"""A patch that expects no version is merged anew so often when somebody else was first."""
+_CHANGE: Final = (*WRITE, "not-found", "job-closed", "stale-version")
+_EDIT: Final = (*BODY, *_CHANGE, "already-due", "bad-payload", "unknown-queue", "queue-draining")
+
+
+@router.patch(
+    "/v1/jobs/{job_id}",
+    operation_id="edit_job",
+    openapi_extra=described(
+        takes=JobChange,
+        example={"cron": "30 7 * * MON-FRI", "retry": {"max_attempts": 3}},
+        answers={200: Job, 202: Command},
+        parameters=(IF_MATCH, IDEMPOTENCY_KEY, AFTER, PREFER),
+        refusals=(*_EDIT, "view-behind"),
+    ),
+)
+async def edit_job(request: Request, caller: Writing, job_id: str) -> Response:
+    """Change what the body names; the rest stays. What is due already and what is open keep the version that they have."""
+    services = _asked(request, job_id)
+    expected, key = expected_version_of(request), idempotency_key_of(request)
+    data = await read_body(request, services.settings.body_timeout_s)
+    await caught_up(request, services)
+    if key is not None and (repeated := _repeated(services, caller, job_id, key)) is not None:
+        return _answer(services, caller, job_id, repeated)
+    for attempt in range(ATTEMPTS_MAX):
+        row, progress = await _version(request, services, caller.tenant, job_id, expected)
+        base = create_body(job_body(job_id, row, progress))
+        submission = read_submission(merged(base, data), services.clock.now(), *checks_of(services, caller))
+        _check_id(submission, job_id)
+        if not any(name in msgspec.json.decode(data) for name in MOMENTS):
+            submission = msgspec.structs.replace(submission, late=row.late)
+        command = _edit(request, services, caller, job_id, submission, _numbered(key, attempt))
+        command = msgspec.structs.replace(command, expected_version=row.version)
+        _check_payload(services, command.job, row)
+        decision = await _decided(request, services, command)
+        is_overtaken = decision.row is not None and decision.row.reason == "stale_version"
+        if expected is not None or not is_overtaken:
+            break
+    return _answer(services, caller, job_id, decision)
+
+
+@router.put(
+    "/v1/jobs/{job_id}",
+    operation_id="put_job",
+    openapi_extra=described(
+        takes=JobRequest,
+        example={"task": "email.send", "payload": {"user_id": 1}, "cron": "0 7 * * MON-FRI"},
+        answers={200: Job, 201: Job, 202: Command},
+        parameters=(IF_MATCH, IDEMPOTENCY_KEY, PREFER),
+        refusals=_EDIT,
+    ),
+)
+async def put_job(request: Request, caller: Writing, job_id: str) -> Response:
+    """Create a job under this id, or replace the one that is there. The same body twice changes nothing."""
+    services = _asked(request, job_id)
+    expected, key = expected_version_of(request), idempotency_key_of(request)
+    data = await read_body(request, services.settings.body_timeout_s)
+    submission = read_submission(data, services.clock.now(), *checks_of(services, caller))
+    _check_id(submission, job_id)
+    found = services.view.job(caller.tenant, job_id)
+    replaces = found is not None or expected is not None
+    for attempt in range(ATTEMPTS_MAX):
+        edit = _edit(request, services, caller, job_id, submission, _numbered(key, attempt))
+        edit = msgspec.structs.replace(edit, expected_version=expected)
+        _check_payload(services, edit.job, None if found is None else found[0])
+        decision = await _decided(request, services, edit if replaces else edit.job)
+        reason = None if decision.row is None else decision.row.reason
+        if replaces and reason == "not_found" and expected is None:
+            replaces = False
+        elif not replaces and reason in ("exists", "id_exists"):
+            replaces = True
+        else:
+            break
+    return _answer(services, caller, job_id, decision, 200 if replaces else 201)
+
+
+@router.post(
+    "/v1/jobs/{job_id}/pause",
+    operation_id="pause_job",
+    openapi_extra=described(
+        takes=ReasonRequest,
+        is_body_optional=True,
+        answers={200: Job, 202: Command},
+        parameters=(IF_MATCH, IDEMPOTENCY_KEY, PREFER),
+        refusals=(*BODY, *_CHANGE),
+    ),
+)
+async def pause_job(request: Request, caller: Writing, job_id: str) -> Response:
+    """No instant of the job comes due until it is resumed; what is open goes on."""
+    services = _asked(request, job_id)
+    wish = await read_wish(request, services.settings.body_timeout_s)
+    command = PauseJob(
+        tenant=caller.tenant,
+        job_id=job_id,
+        command_id=_command_id(caller, job_id, idempotency_key_of(request)),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+        expected_version=expected_version_of(request),
+    )
+    return _answer(services, caller, job_id, await decide_for_job(request, services, command))
+
+
+@router.post(
+    "/v1/jobs/{job_id}/resume",
+    operation_id="resume_job",
+    openapi_extra=described(
+        takes=ResumeRequest,
+        is_body_optional=True,
+        answers={200: Job, 202: Command},
+        parameters=(IF_MATCH, IDEMPOTENCY_KEY, PREFER),
+        refusals=(*BODY, *_CHANGE),
+    ),
+)
+async def resume_job(request: Request, caller: Writing, job_id: str) -> Response:
+    """Instants of the job come due again; those of its pause are skipped on record, or made up for with `catch_up`."""
+    services = _asked(request, job_id)
+    wish = await read_wish(request, services.settings.body_timeout_s, takes_catch_up=True)
+    command = ResumeJob(
+        tenant=caller.tenant,
+        job_id=job_id,
+        command_id=_command_id(caller, job_id, idempotency_key_of(request)),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+        is_caught_up=wish.is_caught_up,
+        expected_version=expected_version_of(request),
+    )
+    return _answer(services, caller, job_id, await decide_for_job(request, services, command))
+
+
+@router.post(
+    "/v1/jobs/{job_id}/cancel",
+    operation_id="cancel_job_with_reason",
+    openapi_extra=described(
+        takes=ReasonRequest,
+        is_body_optional=True,
+        answers={200: Job, 202: Command},
+        parameters=(IF_MATCH, IDEMPOTENCY_KEY, PREFER),
+        refusals=(*BODY, *_CHANGE),
+    ),
+)
+async def cancel_job_with_reason(request: Request, caller: Writing, job_id: str) -> Response:
+    """Cancel a job, as DELETE does, with a reason that stays on record."""
+    services = _asked(request, job_id)
+    wish = await read_wish(request, services.settings.body_timeout_s)
+    command = CancelJob(
+        tenant=caller.tenant,
+        job_id=job_id,
+        command_id=_command_id(caller, job_id, idempotency_key_of(request)),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+        expected_version=expected_version_of(request),
+    )
+    return _answer(services, caller, job_id, await decide_for_job(request, services, command))
+
+
+@router.get(
+    "/v1/jobs/{job_id}/versions",
+    operation_id="list_job_versions",
+    openapi_extra=described(
+        answers={200: JobVersionPage},
+        parameters=(LIMIT, CURSOR, AFTER, PREFER),
+        refusals=("not-found", "bad-parameter", "view-behind"),
+    ),
+)
+async def list_job_versions(request: Request, caller: Reading, job_id: str) -> Response:
+    """List what the job is and was, the latest version first."""
+    services = services_of(request)
+    check_accept(request)
+    query = query_of(request, "limit", "cursor")
+    limit = limit_of(query)
+    await caught_up(request, services)
+    if not is_name(job_id) or services.view.job(caller.tenant, job_id) is None:
+        raise Refused("not-found")
+    secret, scope = services.keyring.secret, f"{caller.tenant}/{job_id}/versions"
+    place = int(open_cursor(secret, scope, query["cursor"])) if "cursor" in query else None
+    found = list(islice(services.view.versions(caller.tenant, job_id, place), limit + 1))
+    items = [version_body(job_id, row) for row in found[:limit]]
+    if len(found) <= limit:
+        return json_response(JobVersionPage(items, None))
+    cursor = seal_cursor(secret, scope, str(found[limit].version).encode())
+    link = next_link(f"/v1/jobs/{job_id}/versions", query, cursor)
+    return json_response(JobVersionPage(items, cursor), headers=link)
+
+
+def _asked(request: Request, job_id: str) -> Services:
+    """What answers a request to change that job. Raises Refused for what no job is called."""
+    check_accept(request)
+    query_of(request)
+    if not is_name(job_id):
+        raise Refused("not-found")
+    return services_of(request)
+
+
+def _check_id(submission: Submission, job_id: str) -> None:
+    """Raises Refused for a body that is about another job."""
+    if submission.id not in (None, job_id):
+        raise refused_field("/id", "leave it out, or give the id of the path")
+
+
+def _command_id(caller: Caller, job_id: str, key: str | None) -> str:
+    return mint_id() if key is None else command_id_from_key(caller.tenant, job_id, key)
+
+
+def _numbered(key: str | None, attempt: int) -> str | None:
+    """The key of a further command of the same request."""
+    return f"{key}/{attempt}" if key is not None and attempt else key
+
+
+def _repeated(services: Services, caller: Caller, job_id: str, key: str) -> Decision | None:
+    """What an edit with that key was decided before; None if none was accepted."""
+    partition = services.view.partition_of_job(caller.tenant, job_id)
+    for attempt in range(ATTEMPTS_MAX):
+        command_id = _command_id(caller, job_id, _numbered(key, attempt))
+        row = services.view.parts[partition].command(caller.tenant, command_id, job_id)
+        if row is not None and row.is_accepted:
+            return Decision(command_id, job_id, partition, -1, row)
+    return None
+
+
+async def _version(
+    request: Request, services: Services, tenant: str, job_id: str, expected: int | None
+) -> tuple[JobRow, Progress]:
+    """The job that a patch is laid over. Raises Refused: not-found, stale-version, view-behind."""
+    found = services.view.job(tenant, job_id)
+    if found is None:
+        raise Refused("not-found")
+    if expected is None or found[0].version == expected:
+        return found
+    if found[0].version > expected:
+        detail = f"the job is at version {found[0].version}; read it again"
+        raise refused_field("If-Match", detail, "stale-version")
+
+    def has_version() -> bool:
+        now = services.view.job(tenant, job_id)
+        return now is not None and now[0].version >= expected
+
+    if not await services.view.until(has_version, max(preference_of(request).wait_s, 1)):
+        raise Refused("view-behind")
+    return await _version(request, services, tenant, job_id, expected)
+
+
+def _edit(
+    request: Request, services: Services, caller: Caller, job_id: str, submission: Submission, key: str | None
+) -> EditJob:
+    """The command that makes the job what the submission says."""
+    named = msgspec.structs.replace(submission, id=job_id)
+    command_id = _command_id(caller, job_id, key)
+    job = submit_command(services, caller, named, None, traceparent_of(request))
+    job = msgspec.structs.replace(job, command_id=command_id)
+    return EditJob(
+        tenant=caller.tenant,
+        job_id=job_id,
+        command_id=command_id,
+        issued_at=job.issued_at,
+        actor=caller.actor,
+        job=job,
+    )
+
+
+def _check_payload(services: Services, job: SubmitJob, row: JobRow | None) -> None:
+    """Raises Refused (bad-payload), but for a payload that the job has already."""
+    if row is None or (job.task, job.payload) != (row.task, row.payload):
+        services.task_types.check(job.task, job.payload)
+
+
+async def _decided(request: Request, services: Services, command: JobCommand) -> Decision:
+    """What became of a command, refused or not."""
+    partition = services.view.partition_of_job(command.tenant, command.job_id)
+    keyed = Keyed(job_key(command.tenant, command.job_id), command)
+    return await decide(services, partition, keyed, preference_of(request).wait_s)
+
+
+def _answer(
+    services: Services, caller: Caller, job_id: str, decision: Decision, status: int = 200
+) -> Response:
+    """The job as the decision left it. Raises Refused where the owner refuses."""
+    if decision.row is None:
+        return accepted_later(decision)
+    if not decision.row.is_accepted:
+        raise refusal_of(decision.row)
+    return job_response(services, caller, job_id, status, decision)
