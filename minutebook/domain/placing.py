@@ -249,7 +249,8 @@ def _released(book: Book, key: bytes, job: Job, now: int) -> Job:
     """
     tenant, name = keys.names(key)
     held = [other for other in job.held if other != name]
-    if held and job.open - 1 == len(held):
+    to_come = job.is_once and is_to_come(book, keys.job_of_execution(key), job)
+    if held and job.open - to_come - 1 == len(held):
         freed = keys.execution_row(tenant, held.pop(0))
         execution = open_execution(book, freed)
         book.executions.put(freed, replace(execution, ready_at=now, indexed_at=now))
