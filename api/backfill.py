@@ -18,7 +18,8 @@ from minutebook.domain.backfill import check_count, check_range
 from minutebook.domain.known_calendars import dates_of
 from minutebook.domain.operation import OperationFilter
 from minutebook.domain.refusal import Refusal
-from minutebook.domain.state import NONE_AT, Spec
+from minutebook.domain.state import NONE_AT
+from minutebook.domain.versions import when_of
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_rows import CalendarRow, ExecutionRow, JobRow, Progress
 from minutebook.schedule.plan import Plan
@@ -43,7 +44,7 @@ def check_job(view: View, tenant: str, wish: OperationWish) -> Plan:
     if found is None:
         raise Refused("not-found")
     row, progress = found
-    spec = _spec(row)
+    spec = when_of(row)
     if not spec.is_recurring:
         detail = "it fires once: run it now, or create another one"
         raise refused_field(f"/{wish.where}job_id" if wish.where else "job_id", detail)
@@ -66,23 +67,6 @@ def _calendar(part: PartitionView, tenant: str, name: str) -> CalendarRow | None
 
 def _refused(wish: OperationWish, refusal: Refusal) -> Refused:
     return refused_field(f"/{wish.where}{refusal.field.removeprefix('filter/')}", refusal.detail)
-
-
-def _spec(row: JobRow) -> Spec:
-    """The version that the row describes, as far as its instants follow from it."""
-    return Spec(
-        row.task,
-        row.queue,
-        row.priority,
-        b"",
-        row.cron,
-        row.zone,
-        row.timeout_ms,
-        "",
-        every_ms=row.every_ms,
-        anchor_at=row.anchor_at,
-        explicit_timing=row.timing,
-    )
 
 
 async def count_instants(

@@ -12,9 +12,8 @@ from minutebook.client.times import format_instant
 from minutebook.domain.keys import DAY_MS
 from minutebook.domain.known_calendars import Ranges, dates_of
 from minutebook.domain.plans import dated
-from minutebook.domain.state import Spec
 from minutebook.domain.timing import DEFAULT
-from minutebook.domain.view_rows import JobRow
+from minutebook.domain.versions import when_of
 from minutebook.schedule.dates import Dates, DayRange
 from minutebook.schedule.plan import Plan
 
@@ -77,7 +76,7 @@ async def effect_of(view: View, tenant: str, name: str, changed: Ranges | None, 
             is_complete = False
             break
         timing = job.timing or DEFAULT
-        plan = dated(tenant, job_id, _version(job), None)
+        plan = dated(tenant, job_id, when_of(job), None)
         found.append(
             (counting.change(plan, dates_of(timing, before), dates_of(timing, after)), progress.next_at)
         )
@@ -106,23 +105,6 @@ def _calendars(
         return known[name]
 
     return find
-
-
-def _version(job: JobRow) -> Spec:
-    """As much of a job's version as its plan follows from."""
-    return Spec(
-        job.task,
-        job.queue,
-        job.priority,
-        b"",
-        job.cron,
-        job.zone,
-        job.timeout_ms,
-        "",
-        every_ms=job.every_ms,
-        anchor_at=job.anchor_at,
-        explicit_timing=job.timing,
-    )
 
 
 def _total(instants: list[int]) -> InstantCount:

@@ -140,11 +140,10 @@ class DueRows:
 
     def queue_overdue(self, draft: Draft, taken: Taken) -> None:
         """Record as queued what nobody takes soon enough."""
-        rows: list[Due] = []
-        for held in self.held.take_overdue(draft.now, min(DUE_ROWS_MAX, draft.room())):
-            taken.due.append(held.key)
-            if self.is_in_index(held.key):
-                rows.append(held.due)
+        overdue = list(self.held.take_overdue(draft.now, min(DUE_ROWS_MAX, draft.room())))
+        gone = self.changed()
+        rows = [held.due for held in overdue if held.key not in gone]
+        taken.due.extend([held.key for held in overdue])
         events = len(draft.events)
         if rows:
             draft.add(queued_event(rows))
@@ -173,9 +172,9 @@ class DueRows:
             if value is not None:
                 self._index.put(key)
 
-    def is_in_index(self, key: bytes) -> bool:
-        """Whether no decision of this very cycle has deleted the row, or put another version of its job under it."""
-        return key not in self._book.index.pending
+    def changed(self) -> Set[bytes]:
+        """Rows that a decision of this very cycle has deleted, or put another version of its job under."""
+        return self._book.index.pending.keys()
 
 
 def _queue(draft: Draft, rows: list[Due]) -> None:

@@ -9,13 +9,13 @@ from typing import Final
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.due import Due, due_granted_event
+from minutebook.domain.due import due_granted_event
 from minutebook.domain.grants import Permit, Plan, Row, Takers, granted_event
 from minutebook.domain.offers import Session
 from minutebook.domain.outputs import GRANT_PAYLOAD_BYTES_MAX
 from minutebook.log.draft import Draft
 from streams.due_rows import DueRows
-from streams.due_set import DueLane
+from streams.due_set import DueLane, Held
 from streams.lanes import Lanes, QueuedLane
 from streams.permits import LimitedLane, Permits
 from streams.process import Burst
@@ -34,14 +34,19 @@ class _Made:
     """Grants of a cycle: of what is due and not on record, and of what is queued on record."""
 
     def __init__(self) -> None:
-        self.due: list[Due] = []
-        self.due_sessions: list[Session] = []
+        self.due: list[tuple[Held, Session]] = []
         self.queued: list[Row] = []
         self.queued_sessions: list[Session] = []
         self.permits: dict[int, list[Permit]] = {}
         """By the place in `queued` of what runs under them."""
         self.rows = 0
         self.payload_bytes = 0
+
+    def take_due(self, held: Held, session: Session) -> None:
+        """What was due goes to a session."""
+        self.due.append((held, session))
+        self.payload_bytes += held.due.payload_bytes
+        self.rows += 1
 
 
 class Granting:
@@ -83,7 +88,8 @@ class Granting:
             plan = Plan(queue, sources, takers, self._last_tenant[queue], self._sessions.came_back)
             for source, session in plan.grants():
                 if isinstance(source, DueLane):
-                    self._grant_due(source, session, draft.now, taken, made)
+                    source.granted_at = draft.now
+                    made.take_due(source.pop(), session)
                 else:
                     self._grant_queued(source, session, taken, made)
                 if made.rows >= rows_max or made.payload_bytes > GRANT_PAYLOAD_BYTES_MAX:
@@ -91,7 +97,7 @@ class Granting:
             self._last_tenant[queue] = plan.last_tenant
         if made.rows >= BURST_ROWS and self.has_waiting():
             self._burst.until = draft.now + BURST_MS
-        self._record_grants(draft, made)
+        self._record_grants(draft, made, taken)
 
     def _sources(self, now: int) -> dict[str, list[_Source]]:
         """Where something waits for a grant, by queue. What is due and has met a limit meanwhile is queued first."""
@@ -104,16 +110,6 @@ class Granting:
         for queue in self._open_queues:
             found.pop(queue, None)
         return {queue: sources for queue, sources in found.items() if not self._book.is_paused(queue)}
-
-    def _grant_due(self, lane: DueLane, session: Session, now: int, taken: Taken, made: _Made) -> None:
-        held = lane.pop()
-        taken.due.append(held.key)
-        lane.granted_at = now
-        if self._due.is_in_index(held.key):
-            made.due.append(held.due)
-            made.due_sessions.append(session)
-            made.payload_bytes += held.due.payload_bytes
-            made.rows += 1
 
     def _grant_queued(
         self, source: QueuedLane | LimitedLane, session: Session, taken: Taken, made: _Made
@@ -134,10 +130,14 @@ class Granting:
         made.queued_sessions.append(session)
         made.rows += 1
 
-    def _record_grants(self, draft: Draft, made: _Made) -> None:
-        self.start_sessions(draft, made.due_sessions + made.queued_sessions)
+    def _record_grants(self, draft: Draft, made: _Made, taken: Taken) -> None:
+        taken.due.extend([held.key for held, _ in made.due])
+        if gone := self._due.changed():
+            made.due = [(held, session) for held, session in made.due if held.key not in gone]
+        self.start_sessions(draft, [session for _, session in made.due] + made.queued_sessions)
         if made.due:
-            draft.add(due_granted_event(made.due, [session.name for session in made.due_sessions]))
+            rows, names = [held.due for held, _ in made.due], [session.name for _, session in made.due]
+            draft.add(due_granted_event(rows, names))
         if made.queued:
             draft.add(granted_event(made.queued, made.permits))
             self._permits.used()

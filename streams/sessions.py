@@ -7,7 +7,7 @@ that the broker was away, and with it everybody's pulses: then all deadlines sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from minutebook.domain import events as facts
@@ -16,7 +16,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.came_back import CameBack
 from minutebook.domain.events import Event
 from minutebook.domain.giving_up import Held
-from minutebook.domain.offers import Session
+from minutebook.domain.offers import NO_QUEUES, NOTHING, Session
 from minutebook.domain.records import Report
 from streams.overruns import Overruns
 
@@ -58,7 +58,9 @@ class Sessions:
             session.lease_ms, session.pulse_ms = row.lease_ms, row.pulse_ms
         for key, execution in sorted(self._book.running.scan(b""), key=lambda row: row[1].token):
             session = self._holders[execution.token] = self.open(execution.session)
-            session.take(execution.token, key, has_permits=bool(execution.permits))
+            session.take(
+                {execution.token: key}, permitted={execution.token} if execution.permits else NOTHING
+            )
 
     def __iter__(self) -> Iterator[Session]:
         return iter(self._by_name.values())
@@ -118,18 +120,20 @@ class Sessions:
 
     def _started(self, event: facts.ExecutionsDueGranted | facts.ExecutionsGranted, token: int) -> None:
         tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
-        sessions = [self.open(name) for name in event.sessions]
-        is_capped = [session.has_caps() for session in sessions]
-        holders, came_back = self._holders, self.came_back
+        running: list[dict[int, bytes]] = [{} for _ in event.sessions]
         rows = zip(event.tenant, event.executions, event.session, strict=True)
-        permitted = set(event.permit_row) if isinstance(event, facts.ExecutionsGranted) else ()
         for granted, (tenant, name, number) in enumerate(rows, token):
-            key = tenants[tenant] + name.encode()
-            session = holders[granted] = sessions[number]
-            if came_back:
-                came_back.forget(key)
-            queue = self._queue_of(key) if is_capped[number] else ""
-            session.take(granted, key, queue, has_permits=bool(permitted) and granted - token in permitted)
+            running[number][granted] = tenants[tenant] + name.encode()
+        permitted: set[int] = set()
+        if isinstance(event, facts.ExecutionsGranted):
+            permitted.update(map(token.__add__, event.permit_row))
+        for name, taken in zip(event.sessions, running, strict=True):
+            session = self.open(name)
+            session.take(taken, self._queues(session, taken), permitted & taken.keys())
+            self._holders.update(dict.fromkeys(taken, session))
+            if self.came_back:
+                for key in taken.values():
+                    self.came_back.forget(key)
 
     def _ended(self, tokens: Sequence[int]) -> None:
         self.overruns.ended(tokens)
@@ -144,6 +148,12 @@ class Sessions:
             key = None if session is None else session.running.get(token)
             if session is not None and key is not None:
                 self.came_back.note(key, session.name)
+
+    def _queues(self, session: Session, taken: dict[int, bytes]) -> Mapping[int, str]:
+        """Queues of what a session is granted, if it caps any."""
+        if not session.has_caps():
+            return NO_QUEUES
+        return {granted: self._queue_of(key) for granted, key in taken.items()}
 
     def _queue_of(self, key: bytes) -> str:
         execution = self._book.running.get(key)

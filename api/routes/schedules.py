@@ -17,12 +17,16 @@ from api.fields import Fields
 from api.parameters import query_of
 from api.problems import Refused
 from api.services import services_of
+from api.view import View
 from minutebook.client.models import FieldError
 from minutebook.client.preview_models import PREVIEW_MAX, Preview, PreviewInstant, PreviewRequest
 from minutebook.client.times import format_instant, parse_instant
 from minutebook.domain.jitter import due_at
+from minutebook.domain.known_calendars import dates_of
+from minutebook.domain.timing import DEFAULT, Timing
 from minutebook.errors import ScheduleError
 from minutebook.ids import job_key
+from minutebook.schedule.dates import Dates
 from minutebook.schedule.description import describe
 from minutebook.schedule.plan import Plan
 from minutebook.schedule.preview import preview
@@ -50,7 +54,7 @@ class Wanted(NamedTuple):
         takes=PreviewRequest,
         example={"cron": "30 2 * * *", "zone": "Europe/Berlin", "after": "2026-03-28T12:00:00Z", "count": 3},
         answers={200: Preview},
-        refusals=(*BODY, "bad-parameter"),
+        refusals=(*BODY, "bad-parameter", "unknown-calendar"),
     ),
 )
 async def preview_schedule(request: Request, caller: Reading) -> Response:
@@ -59,7 +63,7 @@ async def preview_schedule(request: Request, caller: Reading) -> Response:
     check_accept(request)
     query_of(request)
     body = await read_body(request, services.settings.body_timeout_s)
-    wanted = read_wanted(body, caller.tenant, services.clock.now())
+    wanted = read_wanted(body, caller.tenant, services.clock.now(), services.view)
     coming = preview(wanted.plan, wanted.after, wanted.limit)
     items = [
         PreviewInstant(
@@ -81,14 +85,14 @@ def _due_at(wanted: Wanted, tenant: str, at: int) -> str | UnsetType:
     return format_instant(due_at(tenant, wanted.job_id, at, wanted.jitter_ms))
 
 
-def read_wanted(data: bytes, tenant: str, now: int) -> Wanted:
+def read_wanted(data: bytes, tenant: str, now: int, view: View) -> Wanted:
     """What a body asks for. `now`: ms since the epoch. Raises Refused naming the fields at fault."""
     members = read_object(data)
     fields = Fields(members)
     fields.refuse_unknown(_FIELDS)
     cron, every_ms = fields.text("cron"), timings.read_every(fields)
     zone, job_id = fields.text("zone"), fields.name("job_id", None)
-    timing = timings.read_timing(fields, is_recurring=True)
+    timing = timings.read_timing(fields, is_recurring=True) or DEFAULT
     after, count = fields.parsed("after", parse_instant), fields.whole("count")
     if len({"cron", "every"} & members.keys()) != 1:
         fields.fault("every" if "every" in members else "cron", "give either cron or every: what to look at")
@@ -103,5 +107,18 @@ def read_wanted(data: bytes, tenant: str, now: int) -> Wanted:
         plan = timings.plan_of(cron, every_ms, "UTC" if zone is None else zone, timing, key, start)
     except ScheduleError as error:
         raise Refused("invalid", errors=[FieldError(f"/{error.field}", error.reason)]) from error
-    jitter_ms = 0 if timing is None else timing.jitter_ms
-    return Wanted(plan, jitter_ms, job_id or "", start, _COUNT if count is None else count)
+    plan = plan.on(_dates(view, tenant, timing))
+    return Wanted(plan, timing.jitter_ms, job_id or "", start, _COUNT if count is None else count)
+
+
+def _dates(view: View, tenant: str, timing: Timing) -> Dates | None:
+    """The dates that the calendars of a tenant allow; None = any. Raises Refused for a calendar that is not there."""
+    known = {name: view.calendar(tenant, name) for name in timing.calendars}
+    errors = [
+        FieldError(f"/calendars/{field}", "declare each calendar first: PUT /v1/calendars/{name}")
+        for field, names in (("exclude", timing.exclude), ("include", timing.include))
+        if any(known[name] is None for name in names)
+    ]
+    if errors:
+        raise Refused("unknown-calendar", errors=errors)
+    return dates_of(timing, known.__getitem__)

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from minutebook.client.models import DurationText, InstantText, Name
+from minutebook.client.models import CalendarsRequest, DurationText, InstantText, Name
 from minutebook.schedule import DayMatch, Fold, Gap
 
 PREVIEW_MAX: Final = 1000
@@ -28,6 +28,7 @@ class PreviewRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=T
         Meta(description="no instant before; an interval counts from here, or else from `after`"),
     ] = UNSET
     end_at: Annotated[InstantText | UnsetType, Meta(description="no instant from then on")] = UNSET
+    calendars: CalendarsRequest | UnsetType = UNSET
     after: Annotated[InstantText | UnsetType, Meta(description="with an offset; now if left out")] = UNSET
     count: Annotated[int, Meta(ge=1, le=PREVIEW_MAX)] = 10
     gap: Annotated[Gap, Meta(description="local times that a clock change leaves out")] = "auto"

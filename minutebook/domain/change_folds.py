@@ -57,11 +57,11 @@ def edited(book: Book, event: facts.JobEdited, token: int, now: int) -> None:
         jitter_ms=version.timing.jitter_ms,
         older=older,
         edited=definition.fingerprint,
-        open=job.open - was_to_come,
+        open=job.open - was_to_come + (is_once and definition.next_at != NONE_AT),
     )
     # The one instant of a job may be on record: its time stays, but nothing comes any more.
     if not is_once or definition.next_at != NONE_AT:
-        changed = reindexed(book, row, changed, definition.next_at, now, int(is_once))
+        changed = reindexed(book, row, changed, definition.next_at, now)
     book.jobs.put(row, changed)
     answer(book, row, definition.command_id, Answer(True, ""), now)
 

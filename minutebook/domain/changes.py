@@ -16,7 +16,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.commands import REASON_CHARS_MAX, EditJob, JobCommand, PauseJob, ResumeJob, SubmitJob
 from minutebook.domain.due import due_of, queued_event
 from minutebook.domain.events import Event
-from minutebook.domain.placing import is_to_come
+from minutebook.domain.placing import is_to_come, job_due_at
 from minutebook.domain.refusal import Refusal
 from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED, UNCHANGED, Job, Spec
 from minutebook.domain.submit import check_body, described, fingerprint, first_instant
@@ -154,12 +154,15 @@ class _Owed(NamedTuple):
 
 def _owed(book: Book, row: bytes, job: Job, spec: Spec, stamp: int) -> _Owed:
     """What is due at `stamp` and not on record: by the misfire policy of its version, or left out by a pause."""
-    if not spec.is_recurring or not 0 <= job.next_at <= stamp:
+    is_up = job.next_at != NONE_AT and job.next_at <= stamp
+    if not spec.is_recurring or not is_up:
         return _Owed([], job.next_at, 0)
     if job.status == PAUSED:
         following = plans.next_at(book, *keys.names(row), spec, stamp)
         skipped = _paused_through(book, row, spec, job.next_at, stamp, UNCHANGED)
         return _Owed([] if skipped is None else [skipped], following, 0)
+    if job_due_at(row, job, job.next_at) > stamp:
+        return _Owed([], job.next_at, 0)
     rows, events = due_of(book, keys.index_row(job.indexed_at, keys.JOB, row), stamp)
     if rows:
         events.append(queued_event(rows))
@@ -178,10 +181,10 @@ def _next_at(event: Event) -> int | None:
     match event:
         case facts.ExecutionsQueued():
             return event.next_at[-1]
+        case facts.JobsRescheduled():
+            return event.next_at[-1]
         case facts.ExecutionsSkipped() | facts.ExecutionsPlaced() if event.next_at != UNCHANGED:
             return event.next_at
-        case facts.JobsRescheduled():
-            return event.next_at[0]
         case _:
             return None
 
@@ -219,7 +222,7 @@ def _schedule(spec: Spec) -> tuple[object, ...]:
 
 def _check_may_move(book: Book, row: bytes, job: Job, stamp: int) -> None:
     """Raises Refusal for a job that fires once and whose instant has come."""
-    is_due = job.status == ACTIVE and job.next_at <= stamp
+    is_due = job.status == ACTIVE and job_due_at(row, job, job.next_at) <= stamp
     if job.is_once and (is_due or not is_to_come(book, row, job)):
         raise Refusal(
             "already_due", "run_at", "its execution is due already: cancel that, or submit a new job"

@@ -33,8 +33,29 @@ def due_granted(book: Book, event: facts.ExecutionsDueGranted, token: int, now: 
     running = book.running.pending
     sessions = map(event.sessions.__getitem__, event.session)
     come = _come(book, event, now, "due_granted", "running")
-    for number, ((key, execution), session) in enumerate(zip(come, sessions, strict=True), token):
-        running[key] = _run(execution, number, session, now)
+    for number, ((key, waited, version, scheduled_at, due_at), session) in enumerate(
+        zip(come, sessions, strict=True), token
+    ):
+        if waited is not None:
+            running[key] = _run(waited, number, session, now)
+        else:
+            running[key] = Execution(
+                version,
+                1,
+                "running",
+                scheduled_at,
+                due_at,
+                due_at,
+                NONE_AT,
+                number,
+                session,
+                0,
+                0,
+                0,
+                0,
+                False,
+                now,
+            )
 
 
 def queued(book: Book, event: facts.ExecutionsQueued, token: int, now: int) -> None:
@@ -47,7 +68,9 @@ def queued(book: Book, event: facts.ExecutionsQueued, token: int, now: int) -> N
         event.tenant, event.queue, event.task, event.priorities, event.executions, limits, strict=True
     )
     come = _come(book, event, now, "queued", "queued")
-    for (key, execution), (tenant, queue, task, priority, name, limit) in zip(come, lanes, strict=True):
+    for (key, waited, version, scheduled_at, due_at), lane in zip(come, lanes, strict=True):
+        tenant, queue, task, priority, name, limit = lane
+        execution = waited or Execution(version, 1, "queued", scheduled_at, due_at, due_at)
         prefix = keys.lane_prefix(queues[queue], tasks[task], priority, tenants[tenant], limit)
         queued[keys.queued_row(prefix, execution.ready_at, name)] = b""
         executions[key] = execution
@@ -55,10 +78,14 @@ def queued(book: Book, event: facts.ExecutionsQueued, token: int, now: int) -> N
     count_all(book, counts, 1)
 
 
-def _come(book: Book, event: Any, now: int, name: str, status: str) -> Iterator[tuple[bytes, Execution]]:
-    """(key, execution) of each row that came due, as queued; job, index and execution follow."""
+_Come = tuple[bytes, Execution | None, int, int, int]
+"""Key; the execution as queued if it is not its first attempt; version, nominal instant and due instant."""
+
+
+def _come(book: Book, event: Any, now: int, name: str, status: str) -> Iterator[_Come]:
+    """Each row that came due; job, index and execution follow."""
     tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
-    index = book.index.pending
+    index, jobs = book.index.pending, book.jobs.get
     columns = zip(
         event.tenant,
         event.executions,
@@ -71,20 +98,19 @@ def _come(book: Book, event: Any, now: int, name: str, status: str) -> Iterator[
     for tenant, execution_id, next_at, scheduled_at, due_at, version in columns:
         key = tenants[tenant] + execution_id.encode()
         if next_at == UNCHANGED:
-            yield key, _wait_over(book, key, name, status)
+            yield key, _wait_over(book, key, name, status), version, scheduled_at, due_at
             continue
         row = key[: key.rindex(b":")]
-        job = open_job(book, row)
+        job = jobs(row) or open_job(book, row)
         if job.next_at != scheduled_at:
             raise BrokenFrameError(f"{row!r}: instant {scheduled_at} is not the next one")
         if job.is_once:
             index[keys.index_row(job.indexed_at, keys.JOB, row)] = None
         else:
             book.jobs.pending[row] = reindexed(book, row, job, next_at, now, 1, scheduled_at)
-        execution = Execution(version, 1, "queued", scheduled_at, due_at, due_at)
         if job.has_deadlines:
-            place_deadlines(book, key, execution, now)
-        yield key, execution
+            place_deadlines(book, key, Execution(version, 1, "queued", scheduled_at, due_at, due_at), now)
+        yield key, None, version, scheduled_at, due_at
 
 
 def _wait_over(book: Book, key: bytes, name: str, status: str) -> Execution:

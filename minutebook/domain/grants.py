@@ -48,7 +48,7 @@ class Takers:
         """The session with most free slots that reads the queue and knows the task; None if there is none."""
         heap = self._heaps.get((queue, task))
         if heap is None:
-            heap = self._heaps[(queue, task)] = self._heap(queue, task)
+            heap = self.anew(queue, task)
         while heap:
             free, name, session = heap[0]
             left = session.free_for(queue)
@@ -68,8 +68,9 @@ class Takers:
             if task in session.tasks and queue in session.queues and session.free_for(queue) > 0
         ]
 
-    def _heap(self, queue: str, task: str) -> list[tuple[int, str, Session]]:
-        heap = [
+    def anew(self, queue: str, task: str) -> list[tuple[int, str, Session]]:
+        """A heap of (minus its free slots, name, session), right as long as nothing else is taken."""
+        heap = self._heaps[(queue, task)] = [
             (-session.free_for(queue), session.name, session)
             for session in self._able
             if task in session.tasks and queue in session.queues
@@ -140,8 +141,11 @@ class Plan(Generic[S]):
 
     def _alone(self, tenant: str, source: S) -> Iterator[tuple[S, Session]]:
         """Nobody else waits at this priority, and nothing came back: the short way through a burst."""
-        take, head_at, queue, task = self._takers.take, source.head_at, self._queue, source.lane.task
-        while head_at() is not None and (session := take(queue, task)) is not None:
+        heap, head_at = self._takers.anew(self._queue, source.lane.task), source.head_at
+        while heap and heap[0][0] < 0 and head_at() is not None:
+            free, name, session = heap[0]
+            heapq.heapreplace(heap, (free + 1, name, session))
+            session.planned += 1
             self.last_tenant = tenant
             yield source, session
 

@@ -7,7 +7,9 @@ token that it says it has seen, those that ended meanwhile too. Instants are the
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping, Set
 from itertools import islice
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from minutebook.domain.outputs import START_WITHIN_MS
@@ -22,6 +24,8 @@ RETURN_PAUSE_MS: Final = 50
 """A session that returns grants and keeps none, more often than so in a row, gets the next after this pause, which doubles."""
 LEASE_MIN_MS: Final = 1_000
 LEASE_MAX_MS: Final = 600_000
+NOTHING: Final[frozenset[int]] = frozenset()
+NO_QUEUES: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 class Session:
@@ -100,16 +104,17 @@ class Session:
             return self.sent_at.get(token >> 16)
         return None
 
-    def take(self, token: int, key: bytes, capped_queue: str = "", *, has_permits: bool = False) -> None:
-        """A grant to it is in the log; its queue is told where the session caps any."""
-        self.running[token] = key
-        if has_permits:
-            self.permitted.add(token)
-        if token > self.last_token:
-            self.above.append(token)
-            if capped_queue:
-                self.capped[token] = capped_queue
-        self.unacknowledged[token] = None
+    def take(
+        self, running: dict[int, bytes], queues: Mapping[int, str] = NO_QUEUES, permitted: Set[int] = NOTHING
+    ) -> None:
+        """Grants to it are in the log: rows by token, rising; their queues where the session caps any; which have permits."""
+        self.running.update(running)
+        self.permitted.update(permitted)
+        above = [token for token in running if token > self.last_token]
+        self.above.extend(above)
+        if queues:
+            self.capped.update({token: queues[token] for token in above})
+        self.unacknowledged.update(dict.fromkeys(running))
 
     def withdraw_at(self, token: int) -> int | None:
         """When an unacknowledged grant may be taken back, None if the broker has not acknowledged it yet, or its end waits

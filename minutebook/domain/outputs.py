@@ -83,11 +83,8 @@ class ToRejected(NamedTuple):
 Output = ToSession | ToPartition | ToDeadLetters | ToRejected | ToAlerts
 
 
-class _Grant(NamedTuple):
-    tenant: str
-    name: str
-    execution: Execution
-    spec: Spec
+_Grant = tuple[str, str, Execution, Spec]
+"""Tenant, id, execution, and the version of its job."""
 
 
 def _same(texts: list[str]) -> tuple[list[str], list[int]]:
@@ -99,12 +96,12 @@ def _same(texts: list[str]) -> tuple[list[str], list[int]]:
 
 def granted(grants: list[_Grant]) -> Granted:
     """Grants to one session, tokens rising, as columns."""
-    specs = [grant.spec for grant in grants]
-    executions = [grant.execution for grant in grants]
+    tenants_of, names, executions, specs = map(list, zip(*grants, strict=True))
     traces = [spec.traceparent for spec in specs]
-    has_policies = any(spec.explicit is not None for spec in specs)
+    explicit = [spec.explicit for spec in specs]
+    has_policies = any(explicit)
     details = [execution.details for execution in executions]
-    tenants, tenant = _same([grant.tenant for grant in grants])
+    tenants, tenant = _same(tenants_of)
     queues, queue = _same([spec.queue for spec in specs])
     tasks, task = _same([spec.task for spec in specs])
     return Granted(
@@ -115,7 +112,7 @@ def granted(grants: list[_Grant]) -> Granted:
         tenant=tenant,
         queue=queue,
         task=task,
-        executions=[grant.name for grant in grants],
+        executions=names,
         attempts=[execution.attempt for execution in executions],
         versions=[execution.version for execution in executions],
         scheduled_at=[execution.scheduled_at for execution in executions],
@@ -130,17 +127,17 @@ def granted(grants: list[_Grant]) -> Granted:
 
 
 def _deadlines_at(grants: list[_Grant]) -> list[int]:
-    ends = [deadline_at(grant.spec.policy, grant.execution) for grant in grants]
+    ends = [deadline_at(spec.policy, execution) for _, _, execution, spec in grants]
     return [NONE_AT if end is None else end for end in ends] if any(end is not None for end in ends) else []
 
 
 def _stuck_after_ms(grants: list[_Grant]) -> tuple[int, ...]:
     """After how long without progress each is stuck; empty where none can be."""
-    if not any(grant.spec.explicit is not None for grant in grants):
+    policies = [spec.explicit for _, _, _, spec in grants]
+    if not any(policies):
         return ()
     return tuple(
-        -1 if grant.spec.policy.stuck_after_ms is None else grant.spec.policy.stuck_after_ms
-        for grant in grants
+        -1 if spec.policy.stuck_after_ms is None else spec.policy.stuck_after_ms for _, _, _, spec in grants
     )
 
 
@@ -149,7 +146,8 @@ def _split(grants: list[_Grant]) -> Iterable[list[_Grant]]:
     portion: list[_Grant] = []
     size = 0
     for grant in grants:
-        more = len(grant.spec.payload) + len(grant.execution.details) + 200
+        _, _, execution, spec = grant
+        more = len(spec.payload) + len(execution.details) + 200
         if portion and size + more > INBOX_PAYLOAD_BYTES_MAX:
             yield portion
             portion, size = [], 0
@@ -174,7 +172,7 @@ def _collect(book: Book, event: Any, token: int, by_session: dict[str, list[_Gra
         spec = specs(keys.spec_row(key[: key.rindex(b":")], execution.version))
         if spec is None:
             raise BrokenFrameError(f"version {execution.version} of {key!r} is not there")
-        lists[session].append(_Grant(tenant, name, execution, spec))
+        lists[session].append((tenant, name, execution, spec))
 
 
 def outputs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from minutebook.domain.job_events import JobSubmitted
 from minutebook.domain.state import Spec
+from minutebook.domain.view_rows import JobRow
 
 
 def version_of(event: JobSubmitted) -> Spec:
@@ -23,4 +24,21 @@ def version_of(event: JobSubmitted) -> Spec:
         event.every_ms,
         event.anchor_at,
         event.timing,
+    )
+
+
+def when_of(job: JobRow) -> Spec:
+    """As much of a version of a job, as the view has it, as its instants follow from."""
+    return Spec(
+        job.task,
+        job.queue,
+        job.priority,
+        b"",
+        job.cron,
+        job.zone,
+        job.timeout_ms,
+        "",
+        every_ms=job.every_ms,
+        anchor_at=job.anchor_at,
+        explicit_timing=job.timing,
     )

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from api import decisions
 from minutebook.cli import (
     alert,
+    calendar,
     dead_letter,
     execution,
     job,
@@ -44,7 +45,7 @@ def key() -> str:
 @pytest.fixture
 def run(world: Installation, key: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = ClientSettings(url="http://api", api_key=SecretStr(key), retries_max=0)
-    for module in (job, job_changes, queue, limit, execution, dead_letter, alert, task, workers):
+    for module in (job, job_changes, queue, limit, execution, dead_letter, alert, task, workers, calendar):
         client = partial(SyncClient, settings, transport=httpx.ASGITransport(app=world.app))
         monkeypatch.setattr(module, "SyncClient", client)
 
@@ -102,6 +103,12 @@ def test_a_job_is_edited_paused_and_resumed(
     job_ = shown(run, capsys, *edit, "--retry-max-attempts", "2", "--default", "deadline")
     assert (job_["cron"], job_["zone"], job_["payload"]) == ("30 7 * * *", "Europe/Berlin", [2])
     assert (job_["version"], job_["deadline"]) == (2, None)
+    more = ("--calendar-exclude", "x", "--misfire", "latest", "--overlap", "skip", "--pause-on-failure")
+    assert run("job", "edit", "a", *more) == 4, "no such calendar"
+    job_ = shown(run, capsys, "edit", "a", *more[2:], "--misfire-max", "3")
+    assert job_["misfire"] == {"policy": "latest", "window": "P1D", "max": 3}
+    assert (job_["overlap"], job_["pause_on_failure"]) == ("skip", True)
+    assert shown(run, capsys, "edit", "a", "--no-pause-on-failure")["pause_on_failure"] is False
     job_ = shown(run, capsys, "pause", "a", "--reason", "broken feed")
     assert (job_["status"], job_["next_at"]) == ("paused", None)
     capsys.readouterr()
@@ -186,6 +193,10 @@ def test_timing_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]
         " --misfire latest --misfire-window 2d --misfire-max 7 --overlap queue_one --gap skip --fold last"
         " --day-match and --jitter 5m --pause-on-failure"
     )
+    dates = {"holidays": "2030-05-01", "stocktaking": "2030-05-02", "working-days": "2030-02-01..2030-12-31"}
+    for name, days in dates.items():
+        assert run("calendar", "set", name, days) == 0
+    capsys.readouterr()
     assert run("job", "submit", "t", *timing.split(), "-o", "json") == 0
     job = json.loads(capsys.readouterr().out)
     said = {
@@ -211,6 +222,13 @@ def test_timing_is_given_by_options(run: Run, capsys: pytest.CaptureFixture[str]
     assert "up to PT5M later; not on holidays, stocktaking; only on working-days" in out
     assert "latest, within P2D, 7 at most" in out
     assert "queue_one" in out
+    edit = "--cron @daily --misfire none --calendar-exclude holidays --overlap skip --no-pause-on-failure"
+    assert run("job", "edit", job["id"], *edit.split(), "--default", "max_runs", "-o", "json") == 0
+    changed = json.loads(capsys.readouterr().out)
+    assert (changed["cron"], changed["every"], changed["max_runs"]) == ("@daily", None, None)
+    assert changed["misfire"] == {"policy": "none", "window": "P2D", "max": 7}
+    assert changed["calendars"] == {"exclude": ["holidays"], "include": ["working-days"]}
+    assert (changed["overlap"], changed["pause_on_failure"], changed["jitter"]) == ("skip", False, "PT5M")
 
 
 def test_refused_timing_names_its_field(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

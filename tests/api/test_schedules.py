@@ -144,6 +144,20 @@ async def test_preview_counts_what_is_due_in_the_minute(callers: Callers, world:
     assert [item["due_in_minute"] for item in (await api.post(PATH, json=body)).json()["items"]] == [0, 0]
 
 
+async def test_dates_that_calendars_leave_out_have_no_instants(callers: Callers) -> None:
+    await callers["operator"].put("/v1/calendars/holidays", json={"dates": ["2026-01-03"]})
+    await callers["operator"].put(
+        "/v1/calendars/early", json={"dates": [{"first": "2026-01-01", "last": "2026-01-04"}]}
+    )
+    body = {"cron": "@daily", "calendars": {"exclude": ["holidays"], "include": ["early"]}}
+    items = (await callers["submitter"].post(PATH, json=body)).json()["items"]
+    assert [item["utc"][:10] for item in items] == ["2026-01-02", "2026-01-04"]
+    answer = await callers["other"].post(PATH, json=body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "unknown-calendar")
+    pointers = [error["pointer"] for error in answer.json()["errors"]]
+    assert pointers == ["/calendars/exclude", "/calendars/include"]
+
+
 async def test_crowded_minute_has_a_hint(api: httpx.AsyncClient) -> None:
     def jobs(cron: str, count: int) -> list[dict[str, str]]:
         return [{"task": "t", "cron": cron} for _ in range(count)]

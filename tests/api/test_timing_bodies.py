@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from minutebook.client.times import format_duration, format_instant
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.timing import AT_MAX, DEFAULT, Timing
+from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation, installation
 
 CRON = {"cron": "0 0 * * *"}
@@ -218,6 +219,48 @@ async def test_value_at_its_bound_comes_back_as_sent(name: str, api: httpx.Async
     fields = TAKEN[name]
     job = await created(api, fields)
     assert {field: job[field] for field in fields} == fields
+
+
+async def declare(callers: Callers, **days: str) -> None:
+    for name, day in days.items():
+        path = f"/v1/calendars/{name.replace('_', '-')}"
+        made = await callers["operator"].put(path, json={"dates": [day]})
+        assert made.status_code == 201, made.text
+
+
+async def test_every_field_comes_back_as_sent(callers: Callers) -> None:
+    await declare(callers, holidays="2030-12-25", stocktaking="2030-12-31", working_days="2030-03-01")
+    job = await created(callers["submitter"], EVERYTHING)
+    assert {field: job[field] for field in EVERYTHING} == EVERYTHING
+    assert EVERYTHING.keys() == (DEFAULTS.keys() - {"every"}) | {"cron", "zone"}
+
+
+async def test_calendar_that_is_not_there_is_refused(callers: Callers) -> None:
+    await declare(callers, holidays="2030-12-25")
+    fields = CRON | {"calendars": {"exclude": ["holidays"], "include": ["nowhere"]}}
+    assert await refused(callers["submitter"], fields) == ["/calendars/include"]
+
+
+async def test_change_lays_over_what_is_there(api: httpx.AsyncClient) -> None:
+    said = {"misfire": {"policy": "latest", "max": 7}, "overlap": "skip", "jitter": "PT1M"}
+    job = await created(api, HOURLY | said | {"id": "a"})
+    changed = await api.patch("/v1/jobs/a", json={"misfire": {"max": 8}, "overlap": None, "max_runs": 3})
+    assert changed.status_code == 200, changed.text
+    assert changed.json()["misfire"] == {"policy": "latest", "window": "P1D", "max": 8}
+    assert (changed.json()["overlap"], changed.json()["max_runs"]) == ("allow", 3)
+    assert (changed.json()["jitter"], changed.json()["next_at"]) == ("PT1M", job["next_at"])
+    fault = await api.patch("/v1/jobs/a", json={"misfire": {"max": 0}, "every": "PT0S"})
+    assert sorted(error["pointer"] for error in fault.json()["errors"]) == ["/every", "/misfire/max"]
+
+
+async def test_change_to_one_instant_drops_what_only_several_have(api: httpx.AsyncClient) -> None:
+    bounds = {"start_at": LATER, "max_runs": 3, "overlap": "skip", "jitter": "PT1M"}
+    await created(api, HOURLY | bounds | {"id": "a"})
+    changed = await api.patch("/v1/jobs/a", json={"run_at": LATEST})
+    assert changed.status_code == 200, changed.text
+    job = changed.json()
+    assert (job["every"], job["start_at"], job["max_runs"], job["overlap"]) == (None, None, None, "allow")
+    assert (job["run_at"], job["jitter"]) == (LATEST, "PT1M")
 
 
 @pytest.mark.parametrize("name", ["allow", "skip", "queue_one", "queue_all", "cancel_running"])

@@ -19,7 +19,7 @@ from minutebook.cli.main import app as cli
 from minutebook.client.calendar_models import CalendarRequest
 from minutebook.client.change_models import JobChange, ResumeRequest
 from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
-from minutebook.client.operation_models import RedriveManyRequest
+from minutebook.client.operation_models import BackfillRequest, OperationRequest, RedriveManyRequest
 from minutebook.client.preview_models import PreviewRequest
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.notify import fault
@@ -43,6 +43,8 @@ PATH_PARTS = (
 ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/executions/{execution_id}/redrive": RedriveRequest,
     "/v1/dead-letters/redrive": RedriveManyRequest,
+    "/v1/jobs/{job_id}/backfill": BackfillRequest,
+    "/v1/operations": OperationRequest,
     "/v1/jobs/{job_id}": JobChange,
     "/v1/jobs/{job_id}/pause": ReasonRequest,
     "/v1/jobs/{job_id}/resume": ResumeRequest,

@@ -162,6 +162,9 @@ class BusyLog:
         return running[: self._random.randint(1, 5)]
 
     def _submit(self) -> None:
+        queue = self.maker.book.queue("default")
+        if queue is not None and queue.is_draining and self._random.random() < 0.3:
+            self._tell_queue(ResumeQueue, "default")
         commands = []
         for _ in range(self._random.randint(1, 6)):
             job_id = f"job-{len(self._jobs)}"
@@ -327,7 +330,10 @@ class BusyLog:
 
     def _pause(self) -> None:
         kind = self._random.choice((PauseQueue, DrainQueue, ResumeQueue, ResumeQueue))
-        name, command_id = self._random.choice(("default", "q1")), f"p{len(self.maker.records)}"
+        self._tell_queue(kind, self._random.choice(("default", "q1")))
+
+    def _tell_queue(self, kind: type[PauseQueue | DrainQueue | ResumeQueue], name: str) -> None:
+        command_id = f"p{len(self.maker.records)}"
         self.maker.command(kind(name=name, command_id=command_id, issued_at=self.maker.clock.now()))
 
     def _limit(self) -> None:
@@ -466,13 +472,16 @@ class BusyLog:
         )
 
     def _start_backfill(self) -> None:
+        recurring = [row for row, job in self.maker.book.jobs.scan(b"") if not job.is_once]
+        tenant, job_id = keys.names(self._random.choice(recurring)) if recurring else ("acme", self._job())
         until_at = self.maker.clock.now() - self._random.randint(0, 3_600_000)
         from_at = until_at - self._random.choice((60_000, 3_600_000, 30 * 3_600_000))
+        about = self._about_operation() | {"tenant": tenant, "operation": f"fill-{len(self.maker.records)}"}
         self.maker.command(
             StartOperation(
-                **self._about_operation(),  # type: ignore[arg-type]  # fields of the command
+                **about,  # type: ignore[arg-type]  # fields of the command
                 kind="backfill",
-                filter=OperationFilter(job_id=self._job(), from_at=from_at, until_at=until_at),
+                filter=OperationFilter(job_id=job_id, from_at=from_at, until_at=until_at),
             )
         )
 

@@ -167,6 +167,13 @@ class Desk:
         self.replies = self.core.replies(self.now)
         return draft.events
 
+    def add(self, *events: Event) -> None:
+        """A frame of exactly these events."""
+        draft = Draft(self.book, self.reader.position + 1, self.now)
+        for event in events:
+            draft.add(event)
+        self.keep(draft, self.core)
+
     def void(self, after_ms: int = 0) -> list[Event]:
         """One cycle whose frame turns out void; what it said."""
         self.now += after_ms

@@ -12,6 +12,7 @@ from minutebook import ids
 from minutebook.domain import backfill, keys, operation_steps
 from minutebook.domain import book as state
 from minutebook.domain import events as facts
+from minutebook.domain.commands import EditJob, PauseJob, ResumeJob, SubmitJob
 from minutebook.domain.events import Event
 from minutebook.domain.policy import Policy
 from minutebook.domain.state import UNCHANGED, Job
@@ -65,7 +66,7 @@ def keep(desk: Desk, *events: Event) -> None:
     draft = Draft(desk.book, desk.reader.position + 1, desk.now)
     for event in events:
         draft.add(event)
-    desk._keep(draft, desk.core)
+    desk.keep(draft, desk.core)
 
 
 def skip(desks: Desks, instants: Sequence[int], reason: str = "paused", job: str = "a") -> None:
@@ -201,6 +202,79 @@ def test_what_is_not_decided_yet_is_refused(desks: Desks) -> None:
     fill(desks, LAST - HOUR, LAST + 4 * HOUR)
     assert figures(desks.until_ended()) == (5, 2, 3)
     assert filled(desks) == hours(-1, 0)
+
+
+def test_job_that_is_paused_is_filled_all_the_same() -> None:
+    """What it skipped in an earlier pause runs; what belongs to the pause that goes on waits for its end."""
+    desks = Desks(1)
+    desk = desks.desks[0]
+    hand = Hand(desk, lease_ms=600_000_000)
+    hourly(desks)
+    tell(desks, PauseJob, "p1")
+    tell(desks, ResumeJob, "r1", after_ms=3 * HOUR)
+    come(desks, 1)
+    tell(desks, PauseJob, "p2")
+    desks.wait(2 * HOUR)
+    fill(desks, LAST - HOUR, desks.now)
+    assert figures(desks.until_ended()) == (8, 5, 3)
+    assert filled(desks) == [*hours(-1, 0), *hours(1, 3)]
+    hand.pulse(9, held=[])
+    assert set(run(desks, hand)) >= {ids.execution_id("a", at) for at in hours(-1, 3)}
+    tell(desks, ResumeJob, "r2")
+    desks.cycle(1)
+    fill(desks, LAST - HOUR, desks.now, operation="again")
+    assert figures(desks.until_ended()) == (8, 2, 6)
+    check_folds(desks)
+
+
+def tell(desks: Desks, kind: type[PauseJob | ResumeJob], command_id: str, after_ms: int = 0) -> None:
+    """A command about the job, and a cycle that decides it."""
+    desks.wait(after_ms)
+    desk = desks.desk_of(f"{TENANT}/a")
+    desk.command(kind(tenant=TENANT, job_id="a", command_id=command_id, issued_at=desk.now))
+    desks.cycle()
+
+
+def test_instants_are_those_of_the_schedule_as_it_is_since_the_last_edit(desks: Desks) -> None:
+    """Hours 1 and 2 ran, 3 to 5 fell into a pause; then every half hour. What ran under the old schedule does not again."""
+    hourly(desks)
+    come(desks, 2)
+    tell(desks, PauseJob, "p")
+    tell(desks, ResumeJob, "r", after_ms=3 * HOUR)
+    desk = desks.desk_of(f"{TENANT}/a")
+    wanted = SubmitJob(
+        tenant=TENANT,
+        job_id="a",
+        command_id="e",
+        issued_at=desk.now,
+        task="u",
+        payload=b"2",
+        cron="*/30 * * * *",
+    )
+    desk.command(EditJob(tenant=TENANT, job_id="a", command_id="e", issued_at=desk.now, job=wanted))
+    desks.cycle()
+    desks.cycle(1)
+    fill(desks, LAST - HOUR, desks.now)
+    ended = desks.until_ended()
+    halves = [LAST + number * HOUR // 2 for number in range(-2, 11)]
+    never_ran = [at for at in halves if at <= T0 or LAST + 3 * HOUR <= at <= LAST + 5 * HOUR]
+    assert filled(desks) == never_ran
+    assert figures(ended) == (13, len(never_ran), 13 - len(never_ran))
+    assert {event.version for _, _, event in desks.log(facts.ExecutionsPlaced)} == {2}  # type: ignore[union-attr]
+    check_folds(desks)
+
+
+def test_dates_that_a_calendar_leaves_out_have_no_instants(desks: Desks) -> None:
+    day = (T0 - 3 * DAY) // DAY
+    for desk in desks.desks:
+        keep(desk, facts.CalendarCopied(TENANT, "closed", 1, [day], [day], False))
+    hourly(desks, cron="0 12 * * *", timing=Timing(exclude=["closed"]))
+    desks.cycle(1)
+    fill(desks, T0 - 5 * DAY, T0)
+    noons = [number * DAY + DAY // 2 for number in range(day - 2, day + 4)]
+    meant = [at for at in noons if T0 - 5 * DAY <= at < T0 and at // DAY != day]
+    assert figures(desks.until_ended()) == (len(meant), len(meant), 0)
+    assert filled(desks) == meant
 
 
 # -- once

@@ -41,7 +41,7 @@ def pulse(
 
 def test_the_same_pulse_again_counts_once() -> None:
     one = session(5)
-    one.take(10, b"k")
+    one.take({10: b"k"})
     pulse(one, 1, 5, 10)
     compare_held(one, [10], 10, 1)
     for _ in range(3):
@@ -56,8 +56,8 @@ def test_a_session_nobody_heard_offers_nothing() -> None:
 
 def test_grants_above_the_last_token_seen_count_against_the_offer() -> None:
     one = session(offer=3)
-    one.take(10, b"a")
-    one.take(11, b"b")
+    one.take({10: b"a"})
+    one.take({11: b"b"})
     assert one.free() == 1
     pulse(one, 1, offer=2, last_token=10)
     assert one.free() == 1  # 2 offered above 10, one of them granted: 11
@@ -66,7 +66,7 @@ def test_grants_above_the_last_token_seen_count_against_the_offer() -> None:
 def test_grants_that_ended_unseen_still_count() -> None:
     """The worker's number stands above its last token: what ended meanwhile it could not know of."""
     one = session(offer=2)
-    one.take(10, b"a")
+    one.take({10: b"a"})
     one.drop(10)
     assert one.free() == 1
     pulse(one, 1, offer=2, last_token=10)
@@ -121,7 +121,7 @@ def test_grants_are_made_on_a_young_pulse_only() -> None:
 
 def test_a_session_that_acknowledges_nothing_gets_no_more() -> None:
     one = session(offer=9, stamp=1_000)
-    one.take(7 << 16, b"a")
+    one.take({7 << 16: b"a"})
     assert one.may_be_granted(1_000)  # the broker has not acknowledged the inbox record yet
     one.sent_at[7] = 1_000
     assert one.may_be_granted(1_499)
@@ -146,7 +146,7 @@ def test_a_senseless_lease_is_bounded(lease_ms: int, kept: int) -> None:
 def test_a_queue_has_the_cap_that_the_session_set() -> None:
     one = session(offer=5, queues=[QueueOffer("default", 2), QueueOffer("mail")])
     assert (one.free_for("default"), one.free_for("mail")) == (2, 5)
-    one.take(1, b"a", "default")
+    one.take({1: b"a"}, {1: "default"})
     assert (one.free_for("default"), one.free_for("mail")) == (1, 4)
 
 
@@ -155,7 +155,7 @@ def test_a_queue_has_the_cap_that_the_session_set() -> None:
 
 def test_held_acknowledges_a_grant() -> None:
     one = session()
-    one.take(10, b"a")
+    one.take({10: b"a"})
     assert list(one.unacknowledged) == [10]
     compare_held(one, [10], one.last_token, next(_sequence))
     assert list(one.unacknowledged) == []
@@ -163,7 +163,7 @@ def test_held_acknowledges_a_grant() -> None:
 
 def test_only_tokens_that_were_seen_can_be_missing() -> None:
     one = session()
-    one.take(10, b"a")
+    one.take({10: b"a"})
     for _ in range(5):
         missing = compare_held(one, [], one.last_token, next(_sequence))
         assert (missing.lost, missing.never_taken) == ([], [])
@@ -171,8 +171,8 @@ def test_only_tokens_that_were_seen_can_be_missing() -> None:
 
 def test_missing_in_two_full_pulses_running_is_gone() -> None:
     one = session()
-    one.take(10, b"a")
-    one.take(11, b"b")
+    one.take({10: b"a"})
+    one.take({11: b"b"})
     compare_held(one, [10], one.last_token, next(_sequence))
     pulse(one, 1, offer=3, last_token=11)
     first = compare_held(one, [], one.last_token, next(_sequence))
@@ -183,7 +183,7 @@ def test_missing_in_two_full_pulses_running_is_gone() -> None:
 
 def test_a_token_held_in_between_is_not_gone() -> None:
     one = session()
-    one.take(10, b"a")
+    one.take({10: b"a"})
     pulse(one, 1, offer=3, last_token=10)
     compare_held(one, [], one.last_token, next(_sequence))
     compare_held(one, [10], one.last_token, next(_sequence))
@@ -193,7 +193,7 @@ def test_a_token_held_in_between_is_not_gone() -> None:
 
 def test_a_strange_token_in_held_is_ignored_here() -> None:
     one = session()
-    one.take(10, b"a")
+    one.take({10: b"a"})
     missing = compare_held(one, [10, 99, 10], one.last_token, next(_sequence))
     assert (missing.lost, missing.never_taken) == ([], [])
     assert list(one.running) == [10]

@@ -195,6 +195,20 @@ def started(office: Office, cycles: int = 8) -> list[str]:
     return found
 
 
+def test_what_is_made_up_for_gets_permits_behind_live_work(office: Office, desk: Desk) -> None:
+    office.submit("old", limit="k", cron="0 0 1 1 *")
+    office.submit("a", limit="k")
+    office.submit("b", limit="k")
+    office.cycle(0)
+    at = [T0 - 2, T0 - 1]
+    desk.add(facts.ExecutionsPlaced(TENANT, "old", "backfill", 1, at, at, at, -2))
+    office.cycle(0)
+    office.pulse(0, 0, 9)
+    assert sorted(started(office)) == ["a", "b"]
+    office.pulse(0, 0, 9, ended=2)
+    assert started(office) == ["old", "old"]
+
+
 def test_no_more_start_than_the_limit_lets_and_the_next_follow(office: Office) -> None:
     for number in range(5):
         office.submit(f"j{number}", "k")

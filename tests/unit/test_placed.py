@@ -15,7 +15,6 @@ from minutebook.domain.policy import Policy
 from minutebook.domain.records import Claim
 from minutebook.domain.state import NONE_AT, UNCHANGED, Execution, Job
 from minutebook.errors import BrokenFrameError
-from minutebook.log.draft import Draft
 from tests.simulation.desk import Desk, Hand, rows
 from tests.simulation.folds import folded
 from tests.simulation.log_maker import (
@@ -145,7 +144,7 @@ def test_live_work_is_granted_first() -> None:
     desk.submit("a", cron="* * * * *")
     desk.submit("live", after_ms=1_000)
     desk.cycle()
-    with_placed(desk, placed("misfire", [NEXT, NEXT + 1], [desk.now, desk.now], NEXT + MINUTE_MS))
+    desk.add(placed("misfire", [NEXT, NEXT + 1], [desk.now, desk.now], NEXT + MINUTE_MS))
     desk.cycle(1_000)
     desk.cycle()
     assert desk.core.granting.queued_for(next(iter(desk.sessions))) == [2, 0, 0, 0, 0, 1, 0, 0, 0, 0]
@@ -157,13 +156,6 @@ def test_live_work_is_granted_first() -> None:
     assert order == [execution_of("live", T0 + 1_000), execution_of("a", NEXT), execution_of("a", NEXT + 1)]
 
 
-def with_placed(desk: Desk, event: facts.ExecutionsPlaced) -> None:
-    """A frame of that event alone."""
-    draft = Draft(desk.book, desk.reader.position + 1, desk.now)
-    draft.add(event)
-    desk._keep(draft, desk.core)
-
-
 def test_it_is_claimed_on_an_open_queue() -> None:
     desk = Desk()
     hand = Hand(desk)
@@ -172,7 +164,7 @@ def test_it_is_claimed_on_an_open_queue() -> None:
     hand.pulse(0, held=[], queues=["open"])
     desk.submit("a", cron="* * * * *", queue="open")
     desk.cycle()
-    with_placed(desk, placed("backfill", [NEXT - MINUTE_MS], [desk.now]))
+    desk.add(placed("backfill", [NEXT - MINUTE_MS], [desk.now]))
     desk.cycle()
     name = execution_of("a", NEXT - MINUTE_MS)
     assert [record.execution for record in desk.publish("open")] == [name]

@@ -12,7 +12,7 @@ from typing import Final
 
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.timing import Timing
-from tests.simulation.year.instants import instants_of
+from tests.simulation.year.instants import dates_of, instants_of
 from tests.simulation.year.schedules import DAY, END
 
 NONE_AT: Final = -1
@@ -22,6 +22,8 @@ HOLD_MS: Final = 6_000
 HELD_MAX: Final = 100
 HORIZON: Final = END + DAY
 """Instants are known up to here."""
+Calendars = dict[str, set[int]]
+"""Days since 1970-01-01 of each calendar of a tenant that is not deleted."""
 _SCHEDULE: Final = ("start_at", "end_at", "max_runs", "gap", "fold", "day_match", "exclude", "include")
 
 
@@ -29,7 +31,8 @@ class Account:
     """One job. Methods yield what is wrong; `now` is the time of the frame, `idle_at` the last moment before it at which
     the owner had looked at all that was due."""
 
-    def __init__(self, command: SubmitJob, accepted_at: int, now: int) -> None:
+    def __init__(self, command: SubmitJob, accepted_at: int, now: int, calendars: Calendars) -> None:
+        self._calendars = calendars
         self.status = "active"
         self.runs = 0
         self.counts: Counter[str] = Counter()
@@ -38,7 +41,7 @@ class Account:
         self.held: list[str] = []
         self._through = NONE_AT
         self._anchor_at = accepted_at
-        self._paused_at = NONE_AT
+        self._paused_at = self._resumed_at = NONE_AT
         self._define(command, accepted_at, now)
 
     def _define(self, command: SubmitJob, after: int, now: int) -> None:
@@ -46,8 +49,9 @@ class Account:
         self.timing = command.timing or Timing()
         self.is_once = command.cron is None and command.every_ms is None
         self.instants = instants_of(command, self._anchor_at, after, HORIZON)
-        self._next = 0
-        self._since = now
+        self._nominal, self._next, self._since = self.instants, 0, now
+        self._dates = dates_of(command, self.instants) if self.timing.calendars else []
+        self._choose(after)
 
     @property
     def first(self) -> int | None:
@@ -65,6 +69,32 @@ class Account:
             return next_at == self.first
         is_known = self.is_once or self.is_spent or (self.timing.end_at or HORIZON) < HORIZON
         return next_at == NONE_AT or (not is_known and next_at >= HORIZON)
+
+    # -- calendars
+
+    def dates_changed(self, now: int) -> None:
+        """A calendar of its tenant is another one. What is due already is decided as such, unless a pause holds it back; a
+        schedule that has come to its end stays there."""
+        if self._dates and self.first is not None:
+            self._choose(self._through if self.status == "paused" else max(now, self._through))
+
+    def _choose(self, after: int) -> None:
+        """Of the instants after `after`, those on dates that the calendars allow."""
+        if not self._dates:
+            return
+        known = self.instants[self._next : bisect_right(self.instants, after)]
+        rows = zip(self._nominal, self._dates, strict=True)
+        self.instants = known + [at for at, day in rows if at > after and self._allows(day)]
+        self._next = 0
+
+    def _allows(self, day: int) -> bool:
+        exclude, include = (
+            [self._calendars[name] for name in names if name in self._calendars]
+            for names in (self.timing.exclude, self.timing.include)
+        )
+        return not any(day in days for days in exclude) and (
+            not include or any(day in days for days in include)
+        )
 
     # -- instants
 
@@ -130,12 +160,14 @@ class Account:
         self.status = "paused"
         self._paused_at = idle_at - HOLD_MS
 
-    def resumed(self, now: int) -> Iterator[str]:
-        """Instants come due again."""
+    def resumed(self, now: int, *, is_caught_up: bool) -> Iterator[str]:
+        """Instants come due again; those of the pause are made up for, or left out."""
         if self.status != "paused":
             yield f"is resumed while it is {self.status}"
         self.status = "active"
-        self._since = now
+        self._resumed_at = now
+        if is_caught_up:
+            self._since = now
 
     def left_out(self, stamp: int) -> Iterator[str]:
         """Nothing of a pause that ended at `stamp` may be left."""
@@ -238,7 +270,7 @@ class Account:
             case "paused":
                 if first_at <= self._paused_at:
                     yield f"skips what came due before the pause, at {self._paused_at}"
-                if self.status != "paused" and self._since != now:
+                if self.status != "paused" and self._resumed_at != now:
                     yield "skips for a pause that is none"
             case "overlap":
                 yield from self._is_overlap_true(last_at, now)
@@ -253,6 +285,8 @@ class Account:
             yield "skips for an overlap, and nothing is open"
         if policy == "cancel_running" and not has_later:
             yield "skips the latest, which is to run next"
-        most = {"skip": 0, "queue_one": 1, "queue_all": HELD_MAX, "cancel_running": 0}.get(policy, HELD_MAX + 1)
+        most = {"skip": 0, "queue_one": 1, "queue_all": HELD_MAX, "cancel_running": 0}.get(
+            policy, HELD_MAX + 1
+        )
         if len(self.held) < most:
             yield f"skips for an overlap under {policy}, beside {len(self.held)} that are held"

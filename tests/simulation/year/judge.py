@@ -6,14 +6,14 @@ for a reason that was true then. It shares no rule with the product: what a sche
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain.commands import EditJob, JobCommand, SubmitJob
+from minutebook.domain.commands import CalendarCommand, DeclareCalendar, EditJob, JobCommand, SubmitJob
 from minutebook.domain.events import Event
-from tests.simulation.year.account import Account
+from tests.simulation.year.account import Account, Calendars
 
 UNCHANGED: Final = -2
 _Piece = facts.ExecutionsSkipped | facts.ExecutionsPlaced
@@ -40,7 +40,9 @@ class Judge:
         self.open: dict[tuple[str, str], Execution] = {}
         self.faults: list[str] = []
         self.outcomes: Counter[str] = Counter()
-        self._sent: dict[str, tuple[JobCommand, int]] = {}
+        self._sent: dict[str, tuple[JobCommand | CalendarCommand, int]] = {}
+        self._calendars: dict[str, Calendars] = defaultdict(dict)
+        """By tenant."""
         self._resumed: list[tuple[str, Account, int]] = []
         """Jobs whose pause ended in this frame: (job id, account, when)."""
         self._behind: list[_Piece] = []
@@ -50,7 +52,7 @@ class Judge:
 
     # -- what it is told
 
-    def sent(self, command: JobCommand, stamp: int) -> None:
+    def sent(self, command: JobCommand | CalendarCommand, stamp: int) -> None:
         """A command was put on record at `stamp`."""
         self._sent[command.command_id] = command, stamp
 
@@ -95,7 +97,9 @@ class Judge:
     def _submitted(self, event: facts.JobSubmitted, token: int) -> None:
         command, stamp = self._sent[event.command_id]
         assert isinstance(command, SubmitJob)
-        account = self.accounts[event.tenant, event.job_id] = Account(command, stamp, self._now)
+        account = self.accounts[event.tenant, event.job_id] = Account(
+            command, stamp, self._now, self._calendars[event.tenant]
+        )
         self._check_next(event.job_id, account, event.next_at)
 
     def _paused(self, event: facts.JobPaused, token: int) -> None:
@@ -104,7 +108,7 @@ class Judge:
 
     def _resume(self, event: facts.JobResumed, token: int) -> None:
         account = self.accounts[event.tenant, event.job_id]
-        self._say(event.job_id, account.resumed(self._now))
+        self._say(event.job_id, account.resumed(self._now, is_caught_up=event.is_caught_up))
         if not event.is_caught_up and not account.is_once:
             self._resumed.append((event.job_id, account, self._sent[event.command_id][1]))
 
@@ -164,6 +168,22 @@ class Judge:
             _TAKES[type(event)](self, event, -1)
         self._is_over = False
 
+    def _declared(self, event: facts.CalendarDeclared, token: int) -> None:
+        command, _ = self._sent[event.command_id]
+        calendars = self._calendars[event.tenant]
+        if isinstance(command, DeclareCalendar):
+            ranges = zip(command.first_days, command.last_days, strict=True)
+            calendars[event.name] = {day for first, last in ranges for day in range(first, last + 1)}
+        else:
+            calendars.pop(event.name, None)
+        for (tenant, _), account in self.accounts.items():
+            if tenant == event.tenant and event.name in account.timing.calendars:
+                account.dates_changed(self._now)
+
+    def _rescheduled(self, event: facts.JobsRescheduled, token: int) -> None:
+        for tenant, job_id, next_at in zip(event.tenant, event.job_ids, event.next_at, strict=True):
+            self._check_next(job_id, self.accounts[event.tenants[tenant], job_id], next_at)
+
     def _requested(self, event: facts.ExecutionRequested, token: int) -> None:
         account = self.accounts[event.tenant, event.job_id]
         if account.status == "cancelled":
@@ -180,7 +200,9 @@ class Judge:
 
     def _came(self, event: Any, token: int, status: str) -> None:
         tenants, now = event.tenants, self._now
-        rows = zip(event.tenant, event.executions, event.scheduled_at, event.due_at, event.next_at, strict=True)
+        rows = zip(
+            event.tenant, event.executions, event.scheduled_at, event.due_at, event.next_at, strict=True
+        )
         for tenant, name, scheduled_at, due_at, next_at in rows:
             key = tenants[tenant], name
             if next_at == UNCHANGED:
@@ -190,7 +212,14 @@ class Judge:
             token += token >= 0
 
     def _instant(
-        self, key: tuple[str, str], scheduled_at: int, due_at: int, next_at: int, now: int, status: str, token: int
+        self,
+        key: tuple[str, str],
+        scheduled_at: int,
+        due_at: int,
+        next_at: int,
+        now: int,
+        status: str,
+        token: int,
     ) -> None:
         job_id, _, suffix = key[1].rpartition(":")
         account = self.accounts[key[0], job_id]
@@ -256,7 +285,10 @@ class Judge:
     def _expired(self, event: facts.ExecutionExpired, token: int) -> None:
         key = event.tenant, event.execution
         execution = self._in(key, "held")
-        if execution is not None and (event.reason, execution.account.timing.overlap) != ("overlap", "cancel_running"):
+        if execution is not None and (event.reason, execution.account.timing.overlap) != (
+            "overlap",
+            "cancel_running",
+        ):
             self._fault(event.execution, f"is skipped for {event.reason}")
         self._end(key, "skipped", "held")
 
@@ -323,6 +355,8 @@ _TAKES: Final[dict[type, Callable[[Judge, Any, int], None]]] = {
     facts.JobEdited: Judge._edited,
     facts.JobCancelled: Judge._cancelled,
     facts.ExecutionsPlaced: Judge._placed,
+    facts.CalendarDeclared: Judge._declared,
+    facts.JobsRescheduled: Judge._rescheduled,
     facts.ExecutionsSkipped: Judge._skipped,
     facts.ExecutionRequested: Judge._requested,
     facts.ExecutionsDueGranted: Judge._due_granted,

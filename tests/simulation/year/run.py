@@ -19,7 +19,7 @@ from minutebook.wire import codec, topics
 from tests.simulation.desk import Desk
 from tests.simulation.year.crew import LEASE_MS, Crew
 from tests.simulation.year.judge import Judge
-from tests.simulation.year.schedules import END, HOUR, START
+from tests.simulation.year.schedules import DAY, HOUR, START
 from tests.simulation.year.story import TASK, Act, Death, HandOver, Idle, Outage, SetBack, story
 
 READ_AHEAD: Final = 0.2
@@ -31,12 +31,13 @@ SETTLE_MS: Final = HOUR
 
 
 class Year:
-    """A year of `jobs` schedules, drawn from `seed`."""
+    """`days` of the year, with `jobs` schedules, drawn from `seed`."""
 
-    def __init__(self, seed: int, jobs: int) -> None:
+    def __init__(self, seed: int, jobs: int, days: int = 365, judge: Judge | None = None) -> None:
         self._chance = random.Random(seed)
-        self._acts = deque(story(seed, jobs))
-        self.judge = Judge()
+        self._end = START + days * DAY
+        self._acts = deque(story(seed, jobs, self._end))
+        self.judge = judge or Judge()
         self.desk = Desk()
         self.desk.now = START
         self._copy = MemoryRows(FAMILIES)
@@ -52,7 +53,7 @@ class Year:
 
     def run(self) -> None:
         """All of it. The judge knows what was found."""
-        self._go_on(END)
+        self._go_on(self._end)
         self.judge.year_over()
         self._settle()
         self._hand_over()
@@ -65,8 +66,6 @@ class Year:
             self.desk.now = max(self.desk.now, at)
             while self._acts and self._acts[0].at <= self.desk.now:
                 self._happen(self._acts.popleft())
-            while self._ticks and self._ticks[0] <= self.desk.now:
-                self._tick(self._ticks.popleft())
             if self.desk.now >= self._out_until:
                 self._decide()
         self.desk.now = until
@@ -75,20 +74,19 @@ class Year:
         """What still runs ends at once."""
         for crew in self.crews:
             crew.is_in_a_hurry = True
-        while self.judge.open and self.desk.now < END + SETTLE_MS:
+        while self.judge.open and self.desk.now < self._end + SETTLE_MS:
             self.desk.now += 1_000
             self._decide()
 
     def _next_at(self) -> int:
         """When something happens next; never now."""
         core = self.desk.core
-        own = [core.due.next_due_at(), core.next_at()]
+        own = [core.due.next_due_at(), core.next_at(), self._ticks[0] if self._ticks else None]
         if self.desk.inputs[topics.COMMANDS].waiting:
             own.append(self.desk.now)
         found = [max(at, self._out_until) for at in own if at is not None]
         found += [self._acts[0].at] if self._acts else []
-        found += [self._ticks[0]] if self._ticks else []
-        return max(min(found, default=END + SETTLE_MS), self.desk.now + 1)
+        return max(min(found, default=self._end), self.desk.now + 1)
 
     # -- what happens
 
@@ -125,7 +123,7 @@ class Year:
         self._by_session[crew.session] = crew
         self._ticks.append(self.desk.now + LEASE_MS + 1)
 
-    def _tick(self, at: int) -> None:
+    def _tick(self) -> None:
         """The owner's mark, after which whoever is silent is over; the living have spoken before."""
         self._hear_anew()
         self._report()
@@ -157,6 +155,9 @@ class Year:
             self._idle_until = 0
             self._hear_anew()
         self._report()
+        while self._ticks and self._ticks[0] <= self.desk.now:
+            self._ticks.popleft()
+            self._tick()
         for _ in range(CYCLES_MAX):
             self._cycle()
             due_at = self.desk.core.due.next_due_at()

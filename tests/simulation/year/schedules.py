@@ -46,6 +46,7 @@ ZONES: Final = (
     "Antarctica/Troll",
 )
 ZONES_OF_SECONDS: Final = ("UTC", "Europe/Berlin", "America/New_York")
+CALENDARS: Final = ("holidays", "freeze", "fairs")
 MINUTES: Final = (0, 0, 0, 0, 0, 30, 30, 30, 15, 45)
 BUSY_DAYS: Final = (40, 171, 297)
 """Days of the year on which there is something every minute."""
@@ -54,13 +55,17 @@ BUSY_DAYS: Final = (40, 171, 297)
 def daily(chance: random.Random) -> Fields:
     """Once a day, or on some days, at a quarter of an hour; nights of clock changes are hit often."""
     hour, minute = chance.choice((0, 1, 2, 2, 2, 3, 6, 9, 12, 18, 23)), chance.choice(MINUTES)
-    days = chance.choice(("* * *",) * 6 + ("* * 1-5", "* * 0,6", "*/2 * *", "1-15 * *", "13 * 5", "1,10,20 * 1"))
+    days = chance.choice(
+        ("* * *",) * 6 + ("* * 1-5", "* * 0,6", "*/2 * *", "1-15 * *", "13 * 5", "1,10,20 * 1")
+    )
     return {"cron": f"{minute} {hour} {days}", "zone": chance.choice(ZONES)}
 
 
 def few_a_day(chance: random.Random) -> Fields:
     """Several times a day."""
-    cron = chance.choice(("0 9,17 * * *", "30 0-3 * * *", "0 */6 * * *", "*/30 2 * * *", "15 1,2,3 * * *", "0 8-18/5 * * 1-5"))
+    cron = chance.choice(
+        ("0 9,17 * * *", "30 0-3 * * *", "0 */6 * * *", "*/30 2 * * *", "15 1,2,3 * * *", "0 8-18/5 * * 1-5")
+    )
     return {"cron": cron, "zone": chance.choice(ZONES)}
 
 
@@ -72,21 +77,45 @@ def hourly(chance: random.Random) -> Fields:
 
 def hashed(chance: random.Random) -> Fields:
     """Values of the job's own."""
-    cron = chance.choice(("0 H * * *", "30 H(0-5) * * *", "0 H(2-22)/6 * * 1-5", "H H * * 0", "H H(1-3) L * *", "H 2 1-5 * *"))
+    cron = chance.choice(
+        ("0 H * * *", "30 H(0-5) * * *", "0 H(2-22)/6 * * 1-5", "H H * * 0", "H H(1-3) L * *", "H 2 1-5 * *")
+    )
     return {"cron": cron, "zone": chance.choice(ZONES)}
 
 
 def special(chance: random.Random) -> Fields:
     """Days that are counted: last ones, weekdays near a date, the n-th of the month."""
     days = chance.choice(
-        ("L * *", "L-3 * *", "LW * *", "15W * *", "1W * *", "* * 5L", "* * MON#1", "* * 3#5", "29 2 *", "1 1,4,7,10 *")
+        (
+            "L * *",
+            "L-3 * *",
+            "LW * *",
+            "15W * *",
+            "1W * *",
+            "* * 5L",
+            "* * MON#1",
+            "* * 3#5",
+            "29 2 *",
+            "1 1,4,7,10 *",
+        )
     )
-    return {"cron": f"{chance.choice(MINUTES)} {chance.choice((0, 2, 12))} {days}", "zone": chance.choice(ZONES)}
+    return {
+        "cron": f"{chance.choice(MINUTES)} {chance.choice((0, 2, 12))} {days}",
+        "zone": chance.choice(ZONES),
+    }
 
 
 def seconds(chance: random.Random) -> Fields:
     """Six and seven fields."""
-    cron = chance.choice(("30 15 6 * * *", "15,45 30 2 * * *", "0 30 2 ? * MON-FRI 2026", "59 59 23 L * ?", "10 0 12 * * ? 2025-2027"))
+    cron = chance.choice(
+        (
+            "30 15 6 * * *",
+            "15,45 30 2 * * *",
+            "0 30 2 ? * MON-FRI 2026",
+            "59 59 23 L * ?",
+            "10 0 12 * * ? 2025-2027",
+        )
+    )
     return {"cron": cron, "zone": chance.choice(ZONES_OF_SECONDS)}
 
 
@@ -176,6 +205,10 @@ def _policies(chance: random.Random, *, is_once: bool) -> Fields:
         found["fold"] = chance.choice(("first", "last", "both"))
     if chance.random() < 0.2:
         found["day_match"] = "and"
+    if "jitter_ms" not in found and chance.random() < 0.15:
+        found[chance.choice(("exclude", "exclude", "include"))] = chance.sample(
+            CALENDARS, chance.randint(1, 2)
+        )
     bound = chance.random()
     if bound < 0.1:
         found["start_at"] = quarter(chance, START, END - 90 * DAY) + chance.choice((0, 0, 1, 7_777))

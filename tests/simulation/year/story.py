@@ -9,7 +9,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from minutebook.domain.commands import (
+    CalendarCommand,
     CancelJob,
+    DeclareCalendar,
+    DeleteCalendar,
     EditJob,
     JobCommand,
     PauseJob,
@@ -17,11 +20,31 @@ from minutebook.domain.commands import (
     RunJobNow,
     SubmitJob,
 )
-from tests.simulation.year.schedules import DAY, END, HOUR, MINUTE, SECOND, START, quarter, schedule
+from tests.simulation.year.schedules import (
+    CALENDARS,
+    DAY,
+    END,
+    HOUR,
+    MINUTE,
+    SECOND,
+    START,
+    quarter,
+    schedule,
+)
 
 TENANTS: Final = ("acme", "globex", "initech")
 TASK: Final = "t"
-OUTAGES_MS: Final = (3 * SECOND, 2 * MINUTE, 10 * MINUTE, HOUR, 3 * HOUR, 9 * HOUR, 26 * HOUR, 3 * DAY, 5 * DAY)
+OUTAGES_MS: Final = (
+    3 * SECOND,
+    2 * MINUTE,
+    10 * MINUTE,
+    HOUR,
+    3 * HOUR,
+    9 * HOUR,
+    26 * HOUR,
+    3 * DAY,
+    5 * DAY,
+)
 
 
 replace = msgspec.structs.replace
@@ -53,7 +76,7 @@ class Death(NamedTuple):
     """A worker dies with all that it runs."""
 
 
-Happening = JobCommand | Outage | SetBack | HandOver | Idle | Death
+Happening = JobCommand | CalendarCommand | Outage | SetBack | HandOver | Idle | Death
 
 
 class Act(NamedTuple):
@@ -63,16 +86,19 @@ class Act(NamedTuple):
     what: Happening
 
 
-def story(seed: int, jobs: int) -> list[Act]:
-    """A year of `jobs` schedules, by time."""
-    chance = random.Random(seed)
+def story(seed: int, jobs: int, until: int) -> list[Act]:
+    """A year of `jobs` schedules, by time, up to `until`; what happens but once in a while all happens until then."""
+    chance = _Chance(seed, until)
     acts = [*_machines(chance)]
+    for tenant in TENANTS:
+        for name in CALENDARS:
+            acts += _calendar(chance, tenant, name)
     for number in range(jobs):
         acts += _Life(chance, number).acts
-    return sorted((act for act in acts if START < act.at < END), key=lambda act: act.at)
+    return sorted((act for act in acts if START < act.at < until), key=lambda act: act.at)
 
 
-def _machines(chance: random.Random) -> list[Act]:
+def _machines(chance: _Chance) -> list[Act]:
     """What owner and workers go through."""
     acts: list[Act] = []
     for ms in OUTAGES_MS * 2:
@@ -88,17 +114,40 @@ def _machines(chance: random.Random) -> list[Act]:
     return acts
 
 
-def _moment(chance: random.Random) -> int:
+class _Chance(random.Random):
+    """Chance, and the end of what is told."""
+
+    def __init__(self, seed: int, until: int) -> None:
+        super().__init__(seed)
+        self.until = until
+
+
+def _moment(chance: _Chance) -> int:
     """Any moment, or one close to a quarter of an hour."""
+    last = chance.until - 7 * DAY
     if chance.random() < 0.5:
-        return chance.randrange(START + HOUR, END - 7 * DAY)
-    return quarter(chance, START + HOUR, END - 7 * DAY) + chance.choice((-1, 0, 1, 5, 70, 2_000))
+        return chance.randrange(START + HOUR, last)
+    return quarter(chance, START + HOUR, last) + chance.choice((-1, 0, 1, 5, 70, 2_000))
+
+
+def _calendar(chance: _Chance, tenant: str, name: str) -> list[Act]:
+    """A calendar that is there from the start, and is changed or deleted now and then."""
+    acts: list[Act] = []
+    for number, at in enumerate((START + 500, *(_moment(chance) for _ in range(4)))):
+        about = {"tenant": tenant, "name": name, "command_id": f"{tenant}-{name}-{number}", "issued_at": at}
+        if number and chance.random() < 0.25:
+            acts.append(Act(at, DeleteCalendar(**about)))
+            continue
+        first = sorted(chance.sample(range(START // DAY, END // DAY), chance.choice((3, 20, 60))))
+        last = [min(day + chance.choice((0, 0, 1, 9)), END // DAY - 1) for day in first]
+        acts.append(Act(at, DeclareCalendar(**about, first_days=first, last_days=last)))
+    return acts
 
 
 class _Life:
     """One job from its submission on."""
 
-    def __init__(self, chance: random.Random, number: int) -> None:
+    def __init__(self, chance: _Chance, number: int) -> None:
         self._chance = chance
         self._ids = count()
         self.tenant = chance.choice(TENANTS)
@@ -133,7 +182,9 @@ class _Life:
         about = self._about(at)
         changed = self._job(at)
         if self._chance.random() < 0.4:
-            changed = replace(job, timeout_ms=6 * DAY, **{name: about[name] for name in ("command_id", "issued_at")})
+            changed = replace(
+                job, timeout_ms=6 * DAY, **{name: about[name] for name in ("command_id", "issued_at")}
+            )
         changed = replace(changed, command_id=about["command_id"])
         if changed.run_at is not None and changed.run_at != job.run_at:
             changed = replace(changed, run_at=max(changed.run_at, at + HOUR))
@@ -160,6 +211,6 @@ class _Life:
             self.acts.append(Act(at, command))
 
 
-def _few(chance: random.Random, share: float) -> int:
+def _few(chance: _Chance, share: float) -> int:
     """How often something happens to a job, to which it happens at all with that chance."""
     return chance.choice((1, 1, 2, 3)) if chance.random() < share else 0
