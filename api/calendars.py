@@ -18,7 +18,7 @@ from api.problems import Refused, refused_field
 from api.services import Services, services_of
 from api.shared_facts import about, check, decided
 from minutebook.client.calendar_models import Calendar, CalendarEntry, DateRange
-from minutebook.domain.calendars import DAY_FIRST, DAY_LAST, fault, merged
+from minutebook.domain.calendars import DAY_FIRST, DAY_LAST, date_of, day_of, fault, merged
 from minutebook.domain.commands import REASON_CHARS_MAX, CalendarCommand, DeclareCalendar, DeleteCalendar
 from minutebook.domain.state import Calendar as Ranges
 from minutebook.domain.view_rows import CalendarRow
@@ -26,7 +26,6 @@ from minutebook.ids import is_name
 
 _FIELDS: Final = ("dates", "reason")
 _RANGE: Final = ("first", "last")
-_EPOCH: Final = date(1970, 1, 1).toordinal()
 _DATE_REMEDY: Final = "must be a date such as 2026-12-25, from 1970-01-01 to 2200-12-31"
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 """Of ISO 8601 the one form that everybody reads alike."""
@@ -140,14 +139,14 @@ def _day(text: Any) -> int | None:
     if not isinstance(text, str) or _DATE.fullmatch(text) is None:
         return None
     try:
-        day = date.fromisoformat(text).toordinal() - _EPOCH
+        day = day_of(date.fromisoformat(text))
     except ValueError:
         return None
     return day if DAY_FIRST <= day <= DAY_LAST else None
 
 
 def _text(day: int) -> str:
-    return date.fromordinal(_EPOCH + day).isoformat()
+    return date_of(day).isoformat()
 
 
 async def _effect(

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import typer
 
 from minutebook.client import Calendar, DateRange, NotFoundError
 from minutebook.client.times import parse_instant
+from minutebook.domain.calendars import day_of
 from minutebook.domain.known_calendars import dates_of
 from minutebook.domain.state import Calendar as Ranges
 from minutebook.domain.timing import Timing
@@ -22,8 +23,6 @@ from minutebook.schedule import DayMatch, Fold, Gap, is_hashed, parse_cron
 from minutebook.schedule.dates import Dates
 from minutebook.schedule.every import is_every
 from minutebook.schedule.plan import Plan
-
-_EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 class CalendarNames(msgspec.Struct):
@@ -131,11 +130,7 @@ def _instant(field: str, text: str | None) -> int | None:
 
 def _ends(day: str | DateRange) -> tuple[int, int]:
     first, last = (day, day) if isinstance(day, str) else (day.first, day.last)
-    return _day(first), _day(last)
-
-
-def _day(text: str) -> int:
-    return date.fromisoformat(text).toordinal() - _EPOCH
+    return day_of(date.fromisoformat(first)), day_of(date.fromisoformat(last))
 
 
 def scheduled(job: object) -> Scheduled:

@@ -19,6 +19,7 @@ RANGES_MAX: Final = 1_000
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 DAY_FIRST: Final = 0
 DAY_LAST: Final = date(2200, 12, 31).toordinal() - _EPOCH
+"""2200-12-31, with `DAY_FIRST` the bounds of all dates."""
 
 
 def decide_calendar(book: Book, command: CalendarCommand, stamp: int) -> list[Event]:
@@ -51,7 +52,7 @@ def fault(ranges: Iterable[tuple[int, int]]) -> str:
         if not (DAY_FIRST <= first <= DAY_LAST and DAY_FIRST <= last <= DAY_LAST):
             return "dates from 1970-01-01 to 2200-12-31"
         if last < first:
-            return f"a range ends on or after its first date, {_text(first)}; swap first and last"
+            return f"a range ends on or after its first date, {date_of(first)}; swap first and last"
     if len(merged(pairs)) > RANGES_MAX:
         return f"at most {RANGES_MAX} ranges, dates in a row being one; make several calendars of it"
     return ""
@@ -66,6 +67,16 @@ def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((first, last))
     return found
+
+
+def day_of(day: date) -> int:
+    """A date as days since the epoch."""
+    return day.toordinal() - _EPOCH
+
+
+def date_of(day: int) -> date:
+    """Days since the epoch as a date."""
+    return date.fromordinal(_EPOCH + day)
 
 
 def _changed(known: Calendar | None, command: CalendarCommand) -> Calendar:
@@ -86,7 +97,3 @@ def _ranges(command: DeclareCalendar) -> list[tuple[int, int]]:
     if remedy := fault(ranges):
         raise Refusal("invalid", "dates", remedy)
     return ranges
-
-
-def _text(day: int) -> str:
-    return date.fromordinal(_EPOCH + day).isoformat()

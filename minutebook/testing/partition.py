@@ -17,6 +17,7 @@ from minutebook.domain.giving_up import Held
 from minutebook.domain.grants import granted_event
 from minutebook.domain.outputs import ToSession, outputs
 from minutebook.domain.records import Inbox, Report
+from minutebook.domain.rescheduling import advance
 from minutebook.domain.results import decide_report, lost
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_rows import FAMILIES as VIEW_FAMILIES
@@ -57,7 +58,14 @@ class Partition:
         """Decide a command that the broker stamped now; what was said."""
         events = decide(self._book, command, self._clock.now())
         self._append(events)
+        self._reschedule()
         return events
+
+    def _reschedule(self) -> None:
+        """Next instants that a change of a calendar moves are computed anew at once."""
+        while works := list(self._book.reschedulings.scan(b"")):
+            for work, reached in works:
+                self._append([advance(self._book, work, reached, self._clock.now())])
 
     def next_at(self) -> int | None:
         """When something comes due next, ms; None if nothing will."""

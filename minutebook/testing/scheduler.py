@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from types import TracebackType
 from typing import Any, Final
@@ -17,11 +17,14 @@ from minutebook.client.models import CalendarsRequest, MisfireRequest, Overlap, 
 from minutebook.client.times import datetime_of, instant_of
 from minutebook.clock import ManualClock
 from minutebook.domain import events as facts
+from minutebook.domain.calendars import day_of
 from minutebook.domain.commands import (
     CancelExecution,
     CancelJob,
     Command,
+    DeclareCalendar,
     DeclareQueue,
+    DeleteCalendar,
     EditJob,
     PauseJob,
     RedriveExecution,
@@ -191,6 +194,30 @@ class InMemoryScheduler:
             )
         )
         return job_id
+
+    def set_calendar(self, name: str, dates: Iterable[date | tuple[date, date]]) -> None:
+        """Declare a calendar, or replace its dates; a pair is a range, both ends included. Raises RefusedError.
+
+        Jobs that name it move at once.
+        """
+        ranges = [day if isinstance(day, tuple) else (day, day) for day in dates]
+        self._decide(
+            DeclareCalendar(
+                tenant=self._tenant,
+                name=name,
+                command_id=self._command_id(),
+                issued_at=self._clock.now(),
+                first_days=[day_of(first) for first, _ in ranges],
+                last_days=[day_of(last) for _, last in ranges],
+            )
+        )
+
+    def delete_calendar(self, name: str) -> None:
+        """Free the jobs of a calendar from it. Raises RefusedError for one that was never declared."""
+        command_id = self._command_id()
+        self._decide(
+            DeleteCalendar(tenant=self._tenant, name=name, command_id=command_id, issued_at=self._clock.now())
+        )
 
     def cancel(self, job_id: str) -> None:
         """Cancel a job. Raises RefusedError for one that is not there or closed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ import pytest
 
 from minutebook import App, Cancel, Context, Fail, Retry, Snooze
 from minutebook.client import RetryRequest
+from minutebook.client.models import CalendarsRequest
 from minutebook.client.times import instant_of
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.timing import Timing
@@ -276,6 +277,7 @@ async def test_one_execution_is_cancelled_and_its_job_goes_on(app: App) -> None:
         scheduler.cancel_execution(waiting.execution_id)
         assert scheduler.history(job)[-1].status == "cancelled"
         assert scheduler.status(job) == "active"
+        assert_replays(scheduler)
         with pytest.raises(RefusedError) as refused:
             scheduler.cancel_execution(waiting.execution_id)
         assert refused.value.reason == "not_open"
@@ -423,3 +425,21 @@ async def test_a_job_is_edited_paused_and_resumed(app: App) -> None:
         (1, timedelta(hours=2)),
         (2, timedelta(hours=2, minutes=30)),
     ]
+
+
+async def test_a_job_leaves_out_the_dates_of_a_calendar(app: App) -> None:
+    @app.task("tick")
+    async def tick(payload: None) -> None: ...
+
+    async with InMemoryScheduler(app, now=datetime(2030, 1, 1, tzinfo=UTC)) as scheduler:
+        with pytest.raises(RefusedError) as refused:
+            scheduler.submit(tick, cron="0 12 * * *", calendars=CalendarsRequest(exclude=["holidays"]))
+        assert refused.value.reason == "unknown_calendar"
+        scheduler.set_calendar("holidays", [date(2030, 1, 1), (date(2030, 1, 3), date(2030, 1, 4))])
+        job = scheduler.submit(tick, cron="0 12 * * *", calendars=CalendarsRequest(exclude=["holidays"]))
+        assert await scheduler.advance(days=5) == 2  # on the 2nd and the 5th
+        scheduler.set_calendar("holidays", [(date(2030, 1, 6), date(2030, 1, 31))])
+        assert await scheduler.advance(days=20) == 0
+        scheduler.delete_calendar("holidays")
+        assert await scheduler.advance(days=2) == 2
+        assert scheduler.status(job) == "active"

@@ -14,11 +14,14 @@ from typing import Any
 
 import pytest
 import tzdata
+from msgspec import Raw
 
 from minutebook.cli import main, tzdata_diff
+from minutebook.cli.scheduled_jobs import plan_of, scheduled
 from minutebook.client import Calendar, NotFoundError
-from minutebook.client.models import Problem
+from minutebook.client.models import Calendars, Counts, Job, Problem
 from minutebook.schedule import TZDATA_VERSION, parse_cron, zone_names
+from minutebook.schedule.dates import Dates
 from minutebook.schedule.plan import Plan
 from minutebook.schedule.tzif import END_S, Timeline
 from minutebook.schedule.zone_changes import Stretch, first_moved, stretches
@@ -312,12 +315,45 @@ def test_a_bad_job_is_named(
     assert "odd" in capsys.readouterr().err
 
 
+def test_a_job_of_the_api_has_all_that_its_instants_follow_from() -> None:
+    job = Job(
+        id="a",
+        task="t",
+        payload=Raw(b"1"),
+        queue="q",
+        run_at=None,
+        cron="0 9 * * *",
+        zone="Europe/Berlin",
+        start_at="2027-01-02T00:00:00Z",
+        calendars=Calendars(exclude=["c"], include=[]),
+        fold="last",
+        day_match="and",
+        late="refuse",
+        timeout="PT1M",
+        status="active",
+        version=1,
+        next_at=None,
+        created_at="2027-01-01T00:00:00Z",
+        executions=Counts(open=0, succeeded=0, dead=0, cancelled=0, skipped=0),
+    )
+    found = scheduled(job)
+    plan = plan_of(found, "acme", Dates([(0, 1)], None))
+    assert plan is not None
+    assert (plan.zone, plan.start_at, plan.fold, plan.gap) == (
+        "Europe/Berlin",
+        at("2027-01-02"),
+        "last",
+        "auto",
+    )
+    assert (found.day_match, found.calendars.exclude, found.id) == ("and", ["c"], "a")
+
+
 def test_jobs_of_the_api_are_on_the_dates_of_their_calendars(
     run: Run, other: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked: list[str] = []
 
-    class Job:
+    class Found:
         id, cron, zone, start_at, end_at = "daily", "0 9 * * *", "Europe/Berlin", None, None
 
         class calendars:  # a field
@@ -334,8 +370,8 @@ def test_jobs_of_the_api_are_on_the_dates_of_their_calendars(
     class Api:
         calendars = Calls()
 
-        def get(self, job_id: str) -> Job:
-            return Job()
+        def get(self, job_id: str) -> Found:
+            return Found()
 
         def __enter__(self) -> Api:
             return self
