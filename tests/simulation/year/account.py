@@ -41,7 +41,7 @@ class Account:
         self.held: list[str] = []
         self._through = NONE_AT
         self._anchor_at = accepted_at
-        self._paused_at = NONE_AT
+        self._paused_at = self._resumed_at = NONE_AT
         self._define(command, accepted_at, now)
 
     def _define(self, command: SubmitJob, after: int, now: int) -> None:
@@ -160,12 +160,14 @@ class Account:
         self.status = "paused"
         self._paused_at = idle_at - HOLD_MS
 
-    def resumed(self, now: int) -> Iterator[str]:
-        """Instants come due again."""
+    def resumed(self, now: int, *, is_caught_up: bool) -> Iterator[str]:
+        """Instants come due again; those of the pause are made up for, or left out."""
         if self.status != "paused":
             yield f"is resumed while it is {self.status}"
         self.status = "active"
-        self._since = now
+        self._resumed_at = now
+        if is_caught_up:
+            self._since = now
 
     def left_out(self, stamp: int) -> Iterator[str]:
         """Nothing of a pause that ended at `stamp` may be left."""
@@ -268,7 +270,7 @@ class Account:
             case "paused":
                 if first_at <= self._paused_at:
                     yield f"skips what came due before the pause, at {self._paused_at}"
-                if self.status != "paused" and self._since != now:
+                if self.status != "paused" and self._resumed_at != now:
                     yield "skips for a pause that is none"
             case "overlap":
                 yield from self._is_overlap_true(last_at, now)

@@ -108,7 +108,7 @@ class Judge:
 
     def _resume(self, event: facts.JobResumed, token: int) -> None:
         account = self.accounts[event.tenant, event.job_id]
-        self._say(event.job_id, account.resumed(self._now))
+        self._say(event.job_id, account.resumed(self._now, is_caught_up=event.is_caught_up))
         if not event.is_caught_up and not account.is_once:
             self._resumed.append((event.job_id, account, self._sent[event.command_id][1]))
 

@@ -66,8 +66,6 @@ class Year:
             self.desk.now = max(self.desk.now, at)
             while self._acts and self._acts[0].at <= self.desk.now:
                 self._happen(self._acts.popleft())
-            while self._ticks and self._ticks[0] <= self.desk.now:
-                self._tick(self._ticks.popleft())
             if self.desk.now >= self._out_until:
                 self._decide()
         self.desk.now = until
@@ -83,12 +81,11 @@ class Year:
     def _next_at(self) -> int:
         """When something happens next; never now."""
         core = self.desk.core
-        own = [core.due.next_due_at(), core.next_at()]
+        own = [core.due.next_due_at(), core.next_at(), self._ticks[0] if self._ticks else None]
         if self.desk.inputs[topics.COMMANDS].waiting:
             own.append(self.desk.now)
         found = [max(at, self._out_until) for at in own if at is not None]
         found += [self._acts[0].at] if self._acts else []
-        found += [self._ticks[0]] if self._ticks else []
         return max(min(found, default=self._end), self.desk.now + 1)
 
     # -- what happens
@@ -126,7 +123,7 @@ class Year:
         self._by_session[crew.session] = crew
         self._ticks.append(self.desk.now + LEASE_MS + 1)
 
-    def _tick(self, at: int) -> None:
+    def _tick(self) -> None:
         """The owner's mark, after which whoever is silent is over; the living have spoken before."""
         self._hear_anew()
         self._report()
@@ -158,6 +155,9 @@ class Year:
             self._idle_until = 0
             self._hear_anew()
         self._report()
+        while self._ticks and self._ticks[0] <= self.desk.now:
+            self._ticks.popleft()
+            self._tick()
         for _ in range(CYCLES_MAX):
             self._cycle()
             due_at = self.desk.core.due.next_due_at()

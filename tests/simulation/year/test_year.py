@@ -39,6 +39,7 @@ def test_two_months_of_a_few_schedules(seed: int) -> None:
 
 # -- the judge sees what is wrong
 
+NOTHING = facts.DayForgotten(0)
 Lie = Callable[[Event], list[Event] | None]
 
 
@@ -72,7 +73,8 @@ class Scribe(Judge):
 
 
 class Misled(Judge):
-    """A judge that is told something else, once: `lie` answers what, None where it has nothing to change."""
+    """A judge that is told something else: `lie` answers what, None where it has nothing to change. Once, but for
+    what is left out."""
 
     def __init__(self, lie: Lie) -> None:
         super().__init__()
@@ -83,7 +85,7 @@ class Misled(Judge):
         told: list[tuple[Event, int]] = []
         for event, token in placed:
             changed = None if self._lie is None else self._lie(event)
-            if changed is not None:
+            if changed:
                 self._lie = None
             told += [(one, token) for one in ([event] if changed is None else changed)]
         super().frame(now, told)
@@ -104,7 +106,7 @@ def first_row(event: Event, **columns: Callable[[Any], Any]) -> list[Event] | No
 
 
 def dropped(event: Event) -> list[Event] | None:
-    return [] if is_of_schedule(event) else None
+    return [NOTHING] if is_of_schedule(event) else None
 
 
 def doubled(event: Event) -> list[Event] | None:
@@ -124,7 +126,7 @@ def another_next(event: Event) -> list[Event] | None:
 
 
 def result_lost(event: Event) -> list[Event] | None:
-    return [] if isinstance(event, facts.AttemptsSucceeded) else None
+    return [NOTHING] if isinstance(event, facts.AttemptsSucceeded) else None
 
 
 def result_of_another_token(event: Event) -> list[Event] | None:
@@ -149,7 +151,7 @@ def skipped(why: str, **changed: Any) -> Lie:
 
 
 def forgotten(kind: type[Event]) -> Lie:
-    """An event of that kind is not told."""
+    """No event of that kind is told."""
     return lambda event: [] if isinstance(event, kind) else None
 
 
@@ -164,9 +166,9 @@ LIES: dict[str, tuple[Lie, str]] = {
     "one too many is skipped": (skipped("misfire", count=1), "there are"),
     "the last one skipped is none": (skipped("paused", last_at=1), "there are"),
     "a misfire is called a pause": (skipped("misfire", reason="paused"), "for a pause that is none"),
-    "a pause is called a misfire": (skipped("paused", reason="misfire"), "misfire policy keeps"),
+    "a pause is called a misfire": (skipped("paused", reason="misfire"), "seen in time"),
     "a misfire is called an overlap": (skipped("misfire", reason="overlap"), "for an overlap"),
-    "a pause is not on record": (forgotten(facts.JobPaused), "for a pause that is none"),
+    "a pause is not on record": (forgotten(facts.JobPaused), "is resumed while it is active"),
     "a resume is not on record": (forgotten(facts.JobResumed), "while the job is paused"),
     "an edit is not on record": (forgotten(facts.JobEdited), "is not the next instant"),
     "a cancel is not on record": (forgotten(facts.JobCancelled), "has an instant that is not accounted for"),
