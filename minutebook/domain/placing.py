@@ -245,11 +245,13 @@ def end(book: Book, key: bytes, execution: Execution, outcome: str, now: int) ->
 def _released(book: Book, key: bytes, job: Job, now: int) -> Job:
     """`job` as the execution of `key` ends: that one is held no more, nor is the first of those held that nothing is before.
 
-    A part of every end, so that no decision can forget it.
+    A part of every end, so that no decision can forget it. The one instant of a job that now fires once is counted as
+    open before it comes: nobody waits for that.
     """
     tenant, name = keys.names(key)
     held = [other for other in job.held if other != name]
-    if held and job.open - 1 == len(held):
+    is_coming = job.is_once and is_to_come(book, keys.job_of_execution(key), job)
+    if held and job.open - 1 - is_coming == len(held):
         freed = keys.execution_row(tenant, held.pop(0))
         execution = open_execution(book, freed)
         book.executions.put(freed, replace(execution, ready_at=now, indexed_at=now))

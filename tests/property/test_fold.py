@@ -255,7 +255,8 @@ def test_owner_and_view_tell_the_same_story(maker: LogMaker) -> None:
         assert found is not None
         assert (found[1].status, found[1].open) == (job.status, 0)
     for row, _ in book.jobs.scan(b""):
-        rows = {name: found for _, name, found in view.executions(*keys.names(row))}
+        # A range of skipped instants goes by its first one, which may have been filled since.
+        rows = {name: found for _, name, found in view.executions(*keys.names(row)) if found.skip is None}
         for key, execution in book.executions_of(row):
             found = rows[keys.names(key)[1]]
             assert found.outcome == ""
