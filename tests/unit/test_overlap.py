@@ -228,6 +228,21 @@ def test_run_now_is_never_held_or_skipped() -> None:
     assert sorted(status_of(maker).values()) == ["held", "running", "running"]
 
 
+def test_held_ones_do_not_wait_for_the_one_instant_that_their_job_has_since_an_edit() -> None:
+    """It counts as open from the start, but nothing of it runs before it comes; and it may be skipped."""
+    maker = made("queue_all")
+    minute(maker)
+    minute(maker)
+    now = maker.clock.now()
+    wanted = edit("a", run_at=now + 3_600_000, issued_at=now, command_id="e")
+    assert [type(event) for event in maker.command(wanted, stamp=now)] == [facts.JobEdited]
+    maker.report(success(maker.running()))
+    assert status_of(maker) == {at(1): "scheduled", at(2): "held"}
+    maker.due("w1.1")
+    maker.report(success(maker.running()))
+    assert status_of(maker) == {at(2): "scheduled"}
+
+
 # -- cancel_running
 
 
