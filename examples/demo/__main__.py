@@ -83,6 +83,9 @@ def _tell(account: Account, report: dict[str, Any], console: Console) -> None:
         table.add_row(f"executions {status}", str(count))
     for name, part in (("p50", 0.5), ("p99", 0.99), ("max", 1.0)):
         table.add_row(f"late {name}", f"{account.quantile(part) * 1000:.0f} ms")
+    for reason, count in sorted(account.skipped.items()):
+        table.add_row(f"instants skipped: {reason}", str(count))
+    table.add_row("spread by jitter, up to", f"{account.spread_ms} ms")
     table.add_row("early", str(account.early))
     table.add_row("lost", str(account.lost))
     table.add_row("repeated", str(account.repeated))
@@ -103,6 +106,8 @@ def _figures(account: Account, report: dict[str, Any]) -> dict[str, Any]:
         "p50_s": round(account.quantile(0.5), 4),
         "p99_s": round(account.quantile(0.99), 4),
         "max_s": round(account.quantile(1.0), 4),
+        "skipped": dict(sorted(account.skipped.items())),
+        "spread_s": account.spread_ms / 1000,
         "early": account.early,
         "lost": account.lost,
         "repeated": account.repeated,

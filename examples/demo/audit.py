@@ -42,7 +42,7 @@ class Kill(NamedTuple):
 @dataclass(slots=True)
 class Account:
     """The result. `late_s` holds one number an execution: from its due instant to its first start, in
-    seconds, ascending.
+    seconds, ascending. `skipped` counts instants by reason; `spread_ms` is the largest jitter.
     """
 
     jobs: int = 0
@@ -53,6 +53,8 @@ class Account:
     repeated: int = 0
     kills: list[dict[str, Any]] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    spread_ms: int = 0
 
     def quantile(self, part: float) -> float:
         """Lateness below which `part` of the executions started, in seconds."""
@@ -94,9 +96,13 @@ def _settle_job(
     if history.status != planned.status:
         account.complaints.append(f"{planned.id}: is {history.status}, wanted {planned.status}")
     tried: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    skipped: set[int] = set()
     for attempt in history.attempts:
-        tried[attempt["execution_id"]].append(attempt)
-    for at in instants:
+        if attempt["status"] == "skipped":
+            skipped |= _settle_stretch(account, planned, instants, attempt)
+        else:
+            tried[attempt["execution_id"]].append(attempt)
+    for at in sorted({*instants} - skipped):
         execution = f"{planned.id}:{at}"
         attempts = tried.pop(execution, [])
         faults = list(_faults(planned, at, attempts, seen.get(execution, ())))
@@ -104,11 +110,27 @@ def _settle_job(
         account.lost += bool(faults)
         account.executions[attempts[-1]["status"] if attempts else "missing"] += 1
         account.repeated += _repeats(attempts, seen.get(execution, ()))
+        if planned.jitter_ms and attempts:
+            account.spread_ms = max(account.spread_ms, instant(attempts[0]["due_at"]) - at)
     for execution, attempts in tried.items():
         status = attempts[-1]["status"]
         account.executions[status] += 1
         if status != "cancelled":
             account.complaints.append(f"{execution}: {status}, but never due")
+
+
+def _settle_stretch(
+    account: Account, planned: Planned, instants: Sequence[int], row: Mapping[str, Any]
+) -> set[int]:
+    """The instants that a row of skipped ones stands for."""
+    first_at, last_at = instant(row["scheduled_at"]), instant(row["last_at"])
+    covered = {at for at in instants if first_at <= at <= last_at}
+    if row["reason"] != planned.skips or row["count"] != len(covered):
+        account.complaints.append(
+            f"{planned.id}: {row['count']} skipped ({row['reason']}), {len(covered)} instants are there"
+        )
+    account.skipped[row["reason"]] += row["count"]
+    return covered
 
 
 def _faults(
@@ -123,6 +145,8 @@ def _faults(
         yield f"ended {attempts[-1]['status']}, wanted {planned.outcome}"
     if any(instant(attempt["scheduled_at"]) != at for attempt in attempts):
         yield "the history names another instant"
+    if not 0 <= instant(attempts[0]["due_at"]) - at <= planned.jitter_ms:
+        yield f"due at {attempts[0]['due_at']}, which is not within its jitter"
     if len(attempts) - statuses["lost"] != planned.attempts and not statuses["lost"]:
         yield f"{len(attempts)} attempts, wanted {planned.attempts}"
     if bool(_starts(seen)) != planned.is_started:

@@ -51,6 +51,14 @@ class Api:
         """Cancel a job; decided when this returns."""
         await self._send("DELETE", f"/v1/jobs/{job_id}", {204})
 
+    async def pause(self, job_id: str) -> None:
+        """Let no instant of a job come due; decided when this returns."""
+        await self._send("POST", f"/v1/jobs/{job_id}/pause", {200})
+
+    async def resume(self, job_id: str) -> None:
+        """Let a job go on, and make up for what it missed as its misfire policy says."""
+        await self._send("POST", f"/v1/jobs/{job_id}/resume", {200}, json={"catch_up": True})
+
     async def job(self, job_id: str) -> dict[str, Any]:
         """A job as it is now."""
         found: dict[str, Any] = (await self._send("GET", f"/v1/jobs/{job_id}", {200})).json()

@@ -14,11 +14,13 @@ from typing import Final
 from examples.demo.audit import Account, History, Kill, Life, settle
 from examples.demo.client import Api
 from examples.demo.display import Display
-from examples.demo.plan import MINUTE_MS, SPREAD_MS, Planned, is_near_minute, plan
+from examples.demo.plan import MINUTE_MS, PAUSED, SPREAD_MS, Planned, is_near_minute, plan
 from examples.demo.witness import Sighting, WitnessFiles
 from minutebook.clock import SystemClock
 from minutebook.embedded.cluster import Cluster, lock_folder
 
+PAUSED_AFTER_MS: Final = 6_000
+PAUSED_FOR_MS: Final = 3_500
 OWNER_KILLED_AFTER_MS: Final = 11_000
 WORKER_KILLED_AFTER_MS: Final = 20_000
 _LOOK_S: Final = 0.25
@@ -59,7 +61,7 @@ class Day:
         await self._pass_minute()
         self.began = self.clock.now()
         jobs = plan(self.began)
-        await self._submit(api, jobs)
+        await asyncio.gather(self._submit(api, jobs), self._pause_one(api))
         await self._kill_some()
         await self._await_end(api, jobs)
         histories = await self._histories(api, jobs)
@@ -77,6 +79,15 @@ class Day:
         await api.submit(job.body)
         self.lives[job.id] = Life(self.clock.now(), self.clock.now())
 
+    async def _pause_one(self, api: Api) -> None:
+        await self._until(self.began + PAUSED_AFTER_MS)
+        while PAUSED not in self.lives:
+            await asyncio.sleep(_LOOK_S)
+        await api.pause(PAUSED)
+        await self._until(self.clock.now() + PAUSED_FOR_MS)
+        await api.resume(PAUSED)
+        self.display.say(f"The job {PAUSED!r} was paused for a while; of what it missed the latest one runs")
+
     async def _kill_some(self) -> None:
         await self._until(self.began + OWNER_KILLED_AFTER_MS)
         self._kill("owner-1")
@@ -91,18 +102,18 @@ class Day:
         self.display.say(f"{name} (process {pid}) killed with SIGKILL; it is started again")
 
     async def _await_end(self, api: Api, jobs: Sequence[Planned]) -> None:
-        """Until every job is closed: one-off jobs by themselves, cron jobs cancelled once they have run."""
-        one_off = [job.id for job in jobs if job.instants is not None]
+        """Until every job is closed: those with an end by themselves, cron jobs cancelled once they have run."""
+        ending = [job.id for job in jobs if job.instants is not None]
         last_due = self.began + SPREAD_MS
         await self._until(last_due)
-        await self._await_closed(api, one_off, last_due + _PATIENCE_MS)
+        await self._await_closed(api, ending, last_due + _PATIENCE_MS)
         await self._until((self.began // MINUTE_MS + 1) * MINUTE_MS + 2 * _MARGIN_MS)
         await self._pass_minute()
         for job in jobs:
             if job.instants is None:
                 self.lives[job.id] = Life(self.lives[job.id].submitted, self.clock.now())
                 await api.cancel(job.id)
-        self.display.say("All one-off jobs are closed, the cron jobs cancelled")
+        self.display.say("All jobs with an end are closed, the cron jobs cancelled")
 
     async def _await_closed(self, api: Api, pending: list[str], deadline: int) -> None:
         while pending:

@@ -13,6 +13,8 @@ NOTES: Final = 300
 SPREAD_MS: Final = 30_000
 LEAD_MS: Final = 4_000
 MINUTE_MS: Final = 60_000
+PAUSED: Final = "paused"
+"""Job that is paused for a while, so that it misses instants."""
 ZONES: Final = ("UTC", "Europe/Berlin", "Asia/Kolkata", "America/St_Johns")
 
 
@@ -21,8 +23,8 @@ class Planned:
     """One job: its create body, the status in which it must end, and how each of its executions must end.
 
     `attempts` is how often an execution is tried where nobody is killed; `is_started` whether a handler may
-    see it. `instants` are its due instants in ms; None for a cron job, whose instants follow from when it
-    lived.
+    see it. `instants` are its instants in ms; None for a cron job, whose instants follow from when it lived.
+    One that is not run must be skipped with the reason `skips`; one is due at most `jitter_ms` later.
     """
 
     body: dict[str, Any] = field(repr=False)
@@ -31,6 +33,8 @@ class Planned:
     attempts: int = 1
     is_started: bool = True
     instants: tuple[int, ...] | None = ()
+    skips: str = ""
+    jitter_ms: int = 0
 
     @property
     def id(self) -> str:
@@ -39,7 +43,7 @@ class Planned:
 
 
 def plan(now: int) -> list[Planned]:
-    """The jobs of a demo that begins at `now` (ms), in order of their first instants, cron jobs in front.
+    """The jobs of a demo that begins at `now` (ms), in order of their first instants, recurring ones in front.
 
     The first is due 4 s after `now`, the last half a minute after that.
     """
@@ -50,7 +54,7 @@ def plan(now: int) -> list[Planned]:
         for n, at in enumerate(due)
     ]
     one_off = sorted([*notes, *_troubled(first)], key=lambda job: str(job.body["run_at"]))
-    return [*_minutely(), *one_off]
+    return [*_minutely(), *_recurring(first), *one_off]
 
 
 def cron_instants(submitted: int, cancelled: int) -> tuple[int, ...]:
@@ -100,6 +104,25 @@ def _minutely() -> Iterator[Planned]:
         name = f"minutely-{zone.lower().replace('/', '-')}"
         body = {"id": name, "task": "demo.minutely", "cron": "* * * * *", "zone": zone}
         yield Planned(body, "cancelled", instants=None)
+
+
+def _recurring(first: int) -> Iterator[Planned]:
+    """Jobs by interval that end by themselves: spread, overlapping themselves, and paused for a while."""
+    yield _interval("spread", "demo.minutely", (first, 5_000, 6), {"jitter": "PT3S"}, jitter_ms=3_000)
+    yield _interval("overlapping", "demo.slow", (first, 2_000, 15), {"overlap": "skip"}, skips="overlap")
+    latest = {"misfire": {"policy": "latest"}}
+    yield _interval(PAUSED, "demo.minutely", (first, 1_000, 20), latest, skips="misfire")
+
+
+def _interval(
+    name: str, task: str, instants: tuple[int, int, int], more: dict[str, Any], **planned: Any
+) -> Planned:
+    """A job whose `instants` are the first, the step and how many, in ms."""
+    first, step_ms, count = instants
+    end_at = first + count * step_ms
+    body = {"id": name, "task": task, "every": f"PT{step_ms // 1000}S", "start_at": rfc3339(first)}
+    body |= {"end_at": rfc3339(end_at)} | more
+    return Planned(body, "completed", instants=tuple(range(first, end_at, step_ms)), **planned)
 
 
 def _body(job_id: str, task: str, at: int, payload: object = None) -> dict[str, Any]:

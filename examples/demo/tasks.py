@@ -47,6 +47,13 @@ async def minutely(payload: Any, ctx: Context) -> None:
         await asyncio.sleep(0.05)
 
 
+@app.task("demo.slow")
+async def slow(payload: Any, ctx: Context) -> None:
+    """Take longer than the interval of its job."""
+    async with _witnessed(ctx):
+        await asyncio.sleep(5)
+
+
 @app.task("demo.third-time-lucky")
 async def third_time_lucky(payload: Any, ctx: Context) -> None:
     """Fail twice, then work."""

@@ -89,7 +89,7 @@ class PartitionView:
         self.hot_executions: dict[str, dict[str, HotExecution]] = {}
         self.dirty: dict[str, dict[bytes, Any]] = {family: {} for family in FAMILIES}
         self.due_moves: list[tuple[str, int, int]] = []
-        """(tenant, next instant before, next instant now) of jobs since the last `drain`; NONE_AT = none."""
+        """(tenant, next instant that comes due before, and now) of jobs since the last `drain`; NONE_AT = none."""
         self.cursor = self.read("cursors", self.prefix, CursorRow) or CursorRow()
         self.now = 0
         self.position = self.cursor.position
@@ -403,12 +403,16 @@ class PartitionView:
         setattr(progress, outcome, getattr(progress, outcome) + 1)
         self.settle(hot.job)
 
-    def move_next(self, tenant: str, job: HotJob, next_at: int) -> None:
-        """The next instant of a job of `tenant` is another one, or NONE_AT: there is none. Due counts follow."""
-        left_at = job.progress.coming_at
-        job.progress.next_at = next_at
-        self.due_moves.append((tenant, left_at, job.progress.coming_at))
-        self.dirty["progress"][job.key] = job.progress
+    def move_next(self, tenant: str, job: HotJob, next_at: int, status: str = "") -> None:
+        """The next instant of a job of `tenant` is another one, or NONE_AT: there is none; and so may be its status.
+
+        Due counts follow: they are of what comes due, so a paused job is in none.
+        """
+        progress = job.progress
+        before_at = progress.coming_at
+        progress.status, progress.next_at = status or progress.status, next_at
+        self.due_moves.append((tenant, before_at, progress.coming_at))
+        self.dirty["progress"][job.key] = progress
 
     def _drain_due(self) -> dict[bytes, bytes | None]:
         """The due counts that changed; a minute in which nothing is due any more has no row."""

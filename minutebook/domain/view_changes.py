@@ -48,20 +48,17 @@ def version_of(event: facts.JobSubmitted) -> JobRow:
 
 def _paused(view: PartitionView, event: facts.JobPaused) -> None:
     job = view.open_job(event.tenant, event.job_id)
-    view.due_moves.append((event.tenant, job.progress.coming_at, NONE_AT))
-    job.progress.status = PAUSED
+    view.move_next(event.tenant, job, job.progress.next_at, PAUSED)
     job.progress.pause = Pause(event.accepted_at, event.cause, event.reason, event.actor)
-    view.dirty["progress"][job.key] = job.progress
     if event.command_id:
         _answer(view, event, "PauseJob", job.progress.version)
 
 
 def _resumed(view: PartitionView, event: facts.JobResumed) -> None:
     job = view.open_job(event.tenant, event.job_id)
+    job.progress.pause = None
     next_at = job.progress.next_at if event.next_at == NONE_AT else event.next_at
-    view.move_next(event.tenant, job, next_at)
-    view.due_moves.append((event.tenant, NONE_AT, next_at))
-    job.progress.status, job.progress.pause = ACTIVE, None
+    view.move_next(event.tenant, job, next_at, ACTIVE)
     _answer(view, event, "ResumeJob", job.progress.version)
 
 

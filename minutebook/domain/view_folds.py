@@ -50,8 +50,7 @@ def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
 
 def _cancelled(view: PartitionView, event: facts.JobCancelled) -> None:
     job = view.open_job(event.tenant, event.job_id)
-    view.move_next(event.tenant, job, NONE_AT)
-    job.progress.status = "cancelled"
+    view.move_next(event.tenant, job, NONE_AT, "cancelled")
     for name in event.executions:
         hot = view.open_execution(event.tenant, name)
         attempt = view.touch(hot)

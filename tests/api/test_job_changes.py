@@ -412,3 +412,55 @@ async def test_an_open_execution_shows_the_version_that_it_runs_with(
     await patch(api, {"payload": 2})
     assert (await api.get(f"/v1/executions/a:{at}")).json()["version"] == 1
     assert (await api.get(f"/v1/executions/a:{at + DAY_MS}")).json()["version"] == 2
+
+
+# -- with everything that a schedule can say
+
+FULL = {
+    "task": "t",
+    "id": "a",
+    "every": "PT2H",
+    "start_at": "2026-01-02T00:00:00.000Z",
+    "end_at": "2027-01-01T00:00:00.000Z",
+    "max_runs": 9,
+    "zone": "Asia/Kathmandu",
+    "gap": "skip",
+    "fold": "both",
+    "day_match": "and",
+    "jitter": "PT5M",
+    "misfire": {"policy": "latest", "window": "PT1H", "max": 3},
+    "overlap": "queue_one",
+    "pause_on_failure": True,
+}
+
+
+async def test_an_edit_keeps_all_that_a_schedule_says(api: httpx.AsyncClient, world: Installation) -> None:
+    before = (await api.post("/v1/jobs", json=FULL)).json()
+    assert {name: before[name] for name in FULL} == FULL
+    world.clock.advance(5)
+    assert (await patch(api, {})).json() == before
+    job = (await patch(api, {"misfire": {"max": 7}, "overlap": None, "jitter": None})).json()
+    assert job["misfire"] == {"policy": "latest", "window": "PT1H", "max": 7}
+    assert (job["overlap"], job["jitter"], job["every"], job["version"]) == ("allow", "PT0S", "PT2H", 2)
+    assert job["next_at"] == before["next_at"]
+
+
+async def test_what_only_a_schedule_has_goes_with_it(api: httpx.AsyncClient) -> None:
+    await api.post("/v1/jobs", json=FULL)
+    job = (await patch(api, {"run_at": RUN_AT})).json()
+    assert (job["run_at"], job["every"], job["max_runs"], job["overlap"]) == (RUN_AT, None, None, "allow")
+    assert (job["jitter"], job["misfire"]["policy"], job["pause_on_failure"]) == ("PT5M", "latest", True)
+    assert code(await patch(api, {"max_runs": 3})) == "422 invalid"
+
+
+async def test_an_interval_becomes_a_cron_within_the_same_bounds(api: httpx.AsyncClient) -> None:
+    await api.post("/v1/jobs", json=FULL)
+    job = (await patch(api, {"cron": "0 7 * * *"})).json()
+    assert (job["cron"], job["every"], job["max_runs"]) == ("0 7 * * *", None, 9)
+    assert job["next_at"] == "2026-01-02T01:15:00.000Z"
+
+
+async def test_an_edit_names_calendars_that_are_there(api: httpx.AsyncClient) -> None:
+    await api.post("/v1/jobs", json=FULL)
+    answer = await patch(api, {"calendars": {"exclude": ["none"]}})
+    assert code(answer) == "422 unknown-calendar"

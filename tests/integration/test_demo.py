@@ -45,6 +45,11 @@ def test_demo_accounts_for_every_due_instant_in_spite_of_two_kills(tmp_path: Pat
     assert (figures["early"], figures["lost"]) == (0, 0)
     assert figures["executions"]["succeeded"] > 300
     assert figures["executions"]["failed"] == 2
+    # Of fifteen instants two seconds apart at most five can run for five seconds without an overlap; a pause of three
+    # seconds misses three instants at least, of which the latest runs.
+    assert figures["skipped"]["overlap"] >= 10
+    assert figures["skipped"]["misfire"] >= 2
+    assert 0 < figures["spread_s"] <= 3
     assert [kill["what"] for kill in figures["kills"]] == ["owner-1", "worker-1"]
     assert figures["verify"]["ok"]
     assert figures["verify"]["records"] > 0

@@ -172,7 +172,7 @@ class Desk:
         draft = Draft(self.book, self.reader.position + 1, self.now)
         for event in events:
             draft.add(event)
-        self._keep(draft, self.core)
+        self.keep(draft, self.core)
 
     def void(self, after_ms: int = 0) -> list[Event]:
         """One cycle whose frame turns out void; what it said."""

@@ -66,7 +66,7 @@ def keep(desk: Desk, *events: Event) -> None:
     draft = Draft(desk.book, desk.reader.position + 1, desk.now)
     for event in events:
         draft.add(event)
-    desk._keep(draft, desk.core)
+    desk.keep(draft, desk.core)
 
 
 def skip(desks: Desks, instants: Sequence[int], reason: str = "paused", job: str = "a") -> None:

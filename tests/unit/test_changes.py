@@ -588,6 +588,17 @@ def test_a_closed_job_of_which_one_execution_is_redriven_cannot_be_edited(maker:
     assert refused(maker.command(edit("a", run_at=T0, payload=b"2"))) == ("job_closed", "id")
 
 
+def test_a_redrive_leaves_a_paused_job_paused(maker: LogMaker) -> None:
+    name = dead(maker)
+    maker.command(pause("a", **now(maker)))
+    redrive(maker, name)
+    assert job_of(maker).status == "paused"
+    view, _ = viewed(maker.records)
+    found = view.job("acme", "a")
+    assert found is not None
+    assert found[1].status == "paused"
+
+
 # -- pause on failure
 
 

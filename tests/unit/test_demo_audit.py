@@ -27,7 +27,17 @@ LIVES = {"a": Life(AT - 5_000, AT - 5_000)}
 
 
 def attempt(number: int, status: str, at: int = AT) -> dict[str, Any]:
-    return {"execution_id": f"a:{at}", "attempt": number, "status": status, "scheduled_at": rfc3339(at)}
+    shown = {"execution_id": f"a:{at}", "attempt": number, "status": status}
+    return shown | {"scheduled_at": rfc3339(at), "due_at": rfc3339(at)}
+
+
+def stretch(reason: str, first_at: int, last_at: int, count: int) -> dict[str, Any]:
+    """Skipped instants, as the API tells them."""
+    return attempt(1, "skipped", first_at) | {
+        "reason": reason,
+        "last_at": rfc3339(last_at),
+        "count": count,
+    }
 
 
 def seen(moment: Moment, number: int = 1, after_ms: float = 5, pid: int = 1) -> Sighting:
@@ -88,6 +98,41 @@ def test_cancelled_attempt_of_a_cancelled_job_is_no_stranger() -> None:
 
     assert found.complaints == []
     assert found.executions == {"cancelled": 1}
+
+
+SLOW = Planned({"id": "a"}, "completed", instants=tuple(range(AT, AT + 5_000, 1_000)), skips="overlap")
+
+
+def test_instants_that_are_skipped_on_record_are_accounted_for() -> None:
+    rows = [attempt(1, "succeeded"), stretch("overlap", AT + 1_000, AT + 4_000, 4)]
+    found = account(SLOW, "completed", rows, GOOD)
+
+    assert (found.complaints, found.lost) == ([], 0)
+    assert (found.skipped, found.executions) == ({"overlap": 4}, {"succeeded": 1})
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        stretch("misfire", AT + 1_000, AT + 4_000, 4),
+        stretch("overlap", AT + 1_000, AT + 4_000, 3),
+        stretch("overlap", AT + 1_000, AT + 3_000, 3),
+    ],
+    ids=["another reason", "miscounted", "one is missing"],
+)
+def test_instants_that_are_skipped_otherwise_are_complaints(row: dict[str, Any]) -> None:
+    assert account(SLOW, "completed", [attempt(1, "succeeded"), row], GOOD).complaints
+
+
+def test_due_instant_beyond_its_jitter_is_a_fault() -> None:
+    spread = Planned({"id": "a"}, "completed", instants=(AT,), jitter_ms=3_000)
+    within = attempt(1, "succeeded") | {"due_at": rfc3339(AT + 3_000)}
+    found = account(spread, "completed", [within], GOOD)
+    assert (found.complaints, found.spread_ms) == ([], 3_000)
+    beyond = attempt(1, "succeeded") | {"due_at": rfc3339(AT + 3_001)}
+    assert account(spread, "completed", [beyond], GOOD).lost == 1
+    early = attempt(1, "succeeded") | {"due_at": rfc3339(AT - 1)}
+    assert account(spread, "completed", [early], GOOD).lost == 1
 
 
 def test_start_before_the_due_instant_is_early() -> None:
