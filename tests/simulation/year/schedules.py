@@ -121,7 +121,7 @@ def seconds(chance: random.Random) -> Fields:
 
 def interval(chance: random.Random) -> Fields:
     """An interval, counted from a start on a quarter of an hour or from the moment of the submission."""
-    every_ms = chance.choice((DAY, DAY, 7 * DAY, 36 * HOUR, 12 * HOUR, 90 * MINUTE * 16, 25 * HOUR))
+    every_ms = chance.choice((DAY, DAY, 7 * DAY, 36 * HOUR, 12 * HOUR, 15 * HOUR, 25 * HOUR))
     given: Fields = {"every_ms": every_ms}
     if chance.random() < 0.7:
         given["timing"] = {"start_at": quarter(chance, START, START + 30 * DAY)}
@@ -145,7 +145,8 @@ def tens_of_seconds(chance: random.Random) -> Fields:
     """Every few seconds, for some minutes."""
     start = quarter(chance, START, END - DAY)
     timing = {"start_at": start, "end_at": start + chance.randint(4, 12) * MINUTE}
-    return chance.choice(({"every_ms": 7 * SECOND}, {"cron": "*/10 * * * * *"})) | {"timing": timing}
+    found: Fields = chance.choice(({"every_ms": 7 * SECOND}, {"cron": "*/10 * * * * *"}))
+    return found | {"timing": timing}
 
 
 def once(chance: random.Random) -> Fields:
@@ -182,7 +183,7 @@ def schedule(chance: random.Random) -> Fields:
     """Fields of a submission that say when, its timing among them if it has one."""
     kinds, weights = zip(*KINDS, strict=True)
     (kind,) = chance.choices(kinds, weights)
-    found = kind(chance)
+    found: Fields = kind(chance)
     timing = {**_policies(chance, is_once=kind is once), **found.get("timing", {})}
     return found | {"timing": Timing(**timing) if timing else None}
 

@@ -20,6 +20,7 @@ from minutebook.domain.commands import (
     RunJobNow,
     SubmitJob,
 )
+from minutebook.domain.timing import Timing
 from tests.simulation.year.schedules import (
     CALENDARS,
     DAY,
@@ -138,10 +139,12 @@ def _night(chance: _Chance, number: int) -> list[Act]:
     seconds."""
     start = quarter(chance, START + DAY, chance.until - 7 * DAY)
     awake_at = start + chance.randint(15, 22) * HOUR
-    names = {"tenant": "acme", "job_id": f"night-{number}"}
+    names: dict[str, Any] = {"tenant": "acme", "job_id": f"night-{number}"}
     timing = Timing(start_at=start, end_at=awake_at + 20_000, misfire_max=chance.choice((1, 100, 1_000)))
     about = names | {"command_id": f"night-{number}", "issued_at": START + 1_000}
-    acts = [Act(START + 1_000, SubmitJob(**about, task=TASK, payload=b"1", cron="* * * * * *", timing=timing))]
+    acts = [
+        Act(START + 1_000, SubmitJob(**about, task=TASK, payload=b"1", cron="* * * * * *", timing=timing))
+    ]
     if number % 3 == 2:
         return [*acts, Act(start - 30_000, Outage(awake_at))]
     about |= {"command_id": f"night-{number}-p", "issued_at": start - 30_000}
@@ -154,7 +157,12 @@ def _calendar(chance: _Chance, tenant: str, name: str) -> list[Act]:
     """A calendar that is there from the start, and is changed or deleted now and then."""
     acts: list[Act] = []
     for number, at in enumerate((START + 500, *(_moment(chance) for _ in range(4)))):
-        about = {"tenant": tenant, "name": name, "command_id": f"{tenant}-{name}-{number}", "issued_at": at}
+        about: dict[str, Any] = {
+            "tenant": tenant,
+            "name": name,
+            "command_id": f"{tenant}-{name}-{number}",
+            "issued_at": at,
+        }
         if number and chance.random() < 0.25:
             acts.append(Act(at, DeleteCalendar(**about)))
             continue
