@@ -52,6 +52,8 @@ def run(
     _log_to_stderr()
     gc.collect()
     gc.freeze()
+    # A record of hundreds of grants makes thousands of objects, and no cycle among them.
+    gc.set_threshold(20_000, 20, 50)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         drained = runner.run(_run(tasks, settings))
     print(drained, flush=True)
