@@ -61,7 +61,7 @@ class Day:
         await self._pass_minute()
         self.began = self.clock.now()
         jobs = plan(self.began)
-        await asyncio.gather(self._submit(api, jobs), self._pause_one(api))
+        await asyncio.gather(self._submit(api, jobs), self._pause_one())
         await self._kill_some()
         await self._await_end(api, jobs)
         histories = await self._histories(api, jobs)
@@ -79,13 +79,15 @@ class Day:
         await api.submit(job.body)
         self.lives[job.id] = Life(self.clock.now(), self.clock.now())
 
-    async def _pause_one(self, api: Api) -> None:
+    async def _pause_one(self) -> None:
         await self._until(self.began + PAUSED_AFTER_MS)
         while PAUSED not in self.lives:
             await asyncio.sleep(_LOOK_S)
-        await api.pause(PAUSED)
-        await self._until(self.clock.now() + PAUSED_FOR_MS)
-        await api.resume(PAUSED)
+        # Connections of its own: it must not wait behind all that is submitted.
+        async with Api(self.cluster.api_url, self.cluster.api_key) as api:
+            await api.pause(PAUSED)
+            await self._until(self.clock.now() + PAUSED_FOR_MS)
+            await api.resume(PAUSED)
         self.display.say(f"The job {PAUSED!r} was paused for a while; of what it missed the latest one runs")
 
     async def _kill_some(self) -> None:

@@ -14,7 +14,6 @@ from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys, plans
 from minutebook.domain.book import Book
-from minutebook.domain.changes import OPEN
 from minutebook.domain.events import Event
 from minutebook.domain.job_events import BACKFILL
 from minutebook.domain.operation import OperationFact, OperationFilter
@@ -88,7 +87,7 @@ def _job(book: Book, fact: OperationFact) -> tuple[bytes, Job, Plan] | None:
     job = book.jobs.get(row)
     if job is None and book.remembered(book.closed, row) is None:
         return None
-    if job is None or job.status not in OPEN or job.next_at == NONE_AT:
+    if job is None or job.next_at == NONE_AT:
         raise Refusal(
             "job_closed", "filter/job_id", "the job has no instant left; only an open one is filled"
         )

@@ -46,15 +46,9 @@ def due_granted(book: Book, event: facts.ExecutionsDueGranted, token: int, now: 
                 scheduled_at,
                 due_at,
                 due_at,
-                NONE_AT,
-                number,
-                session,
-                0,
-                0,
-                0,
-                0,
-                False,
-                now,
+                token=number,
+                session=session,
+                started_at=now,
             )
 
 

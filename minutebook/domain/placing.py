@@ -238,18 +238,20 @@ def end(book: Book, key: bytes, execution: Execution, outcome: str, now: int) ->
     if job.has_deadlines or execution.version != job.version:
         job = leave_version(book, key, execution, job)
     if job.held:
-        job = _released(book, key, job, now)
+        job = _released(book, row, key, job, now)
     put_job(book, row, job, job.open - 1, outcome, now)
 
 
-def _released(book: Book, key: bytes, job: Job, now: int) -> Job:
+def _released(book: Book, row: bytes, key: bytes, job: Job, now: int) -> Job:
     """`job` as the execution of `key` ends: that one is held no more, nor is the first of those held that nothing is before.
 
-    A part of every end, so that no decision can forget it.
+    A part of every end, so that no decision can forget it. The one instant of a job that fires once, where it is to come, is
+    nothing to wait for: it may be skipped without an end.
     """
     tenant, name = keys.names(key)
     held = [other for other in job.held if other != name]
-    if held and job.open - 1 == len(held):
+    others = job.open - 1 - len(held) - (job.is_once and is_to_come(book, row, job))
+    if held and not others:
         freed = keys.execution_row(tenant, held.pop(0))
         execution = open_execution(book, freed)
         book.executions.put(freed, replace(execution, ready_at=now, indexed_at=now))

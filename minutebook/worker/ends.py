@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from minutebook.domain.names import Names
 from minutebook.domain.records import CancelledByTask, Failed, HandedBack, Progress, Snoozed, Succeeded
 from minutebook.worker.outcomes import Cancelling, Failure, Result, Snoozing
 from minutebook.worker.progress import Noted
@@ -10,9 +11,9 @@ from minutebook.worker.run import Ended, Run
 
 def _tenants(runs: list[Run]) -> tuple[list[str], list[int]]:
     """Dictionary of the tenants, and its index for each run."""
-    numbers: dict[str, int] = {}
-    column = [numbers.setdefault(run.tenant, len(numbers)) for run in runs]
-    return list(numbers), column
+    names = Names()
+    column = names.column([run.tenant for run in runs])
+    return names.texts, column
 
 
 def succeeded_of(ends: list[Ended]) -> Succeeded:
@@ -26,7 +27,7 @@ def succeeded_of(ends: list[Ended]) -> Succeeded:
         [run.token for run in runs],
         [end.start_delay_ms for end in ends],
         [end.run_ms for end in ends],
-        [_data(end) for end in ends] if any(isinstance(end.outcome, Result) for end in ends) else [],
+        [_data(end) for end in ends] if Result in {type(end.outcome) for end in ends} else [],
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from itertools import accumulate, islice, takewhile
 from typing import Final
 
 from minutebook.domain.records import FullPulse, Pulse, Report
@@ -86,7 +87,8 @@ class Session:
         if end.run.session != self.number or self.running.pop(end.run.token, None) is None:
             return False
         if end.outcome is Verdict.SUCCEEDED or isinstance(end.outcome, Result):
-            self._progress.pop(end.run.token, None)
+            if self._progress:
+                self._progress.pop(end.run.token, None)
             self._succeeded.append(end)
         elif end.outcome is Verdict.HANDED_BACK:
             self._handed_back.append(end.run)
@@ -196,6 +198,8 @@ class Session:
 
     def _size(self, end: Ended) -> int:
         """Bytes of an end in a report, about; what its attempt noted last goes along."""
+        if end.outcome is Verdict.SUCCEEDED and not self._progress:
+            return ROW_BYTES
         match end.outcome:
             case Result(data):
                 return ROW_BYTES + len(data)
@@ -236,7 +240,7 @@ class _Budget:
 
     def take(self, waiting: deque[Ended], count_max: int, size: Callable[[Ended], int]) -> list[Ended]:
         """As many of the first as may go."""
-        found: list[Ended] = []
-        while waiting and len(found) < count_max and self.has_room(size(waiting[0])):
-            found.append(waiting.popleft())
-        return found
+        sizes = accumulate(map(size, islice(waiting, count_max)))
+        fitting = list(takewhile(self._bytes.__ge__, sizes))
+        self._bytes -= fitting[-1] if fitting else 0
+        return [waiting.popleft() for _ in fitting]

@@ -191,6 +191,9 @@ def test_what_was_skipped_too_long_ago_is_refused(desks: Desks) -> None:
     fill(desks, LAST, LAST + 6 * HOUR + 1)
     assert figures(desks.until_ended()) == (7, 1, 6)
     assert filled(desks) == hours(0, 0)
+    kept = [keys.instant_of(key) for desk in desks.desks for key, _ in desk.book.skips.scan(b"")]
+    assert kept
+    assert min(kept) > LAST + 6 * HOUR
 
 
 def test_what_is_not_decided_yet_is_refused(desks: Desks) -> None:
@@ -481,6 +484,26 @@ def test_job_that_is_closed_midway_has_all_that_is_left_refused(desks: Desks) ->
     assert 0 < done < 60
     assert refusals(desks) == [("a", "job_closed", "filter/job_id")]
     check_folds(desks)
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_job_without_an_instant_left_is_refused_also_while_it_still_runs(has_ended: bool) -> None:
+    """What is open keeps a job that was cancelled, or whose schedule has ended."""
+    desks = Desks(1)
+    desk = desks.desks[0]
+    hourly(desks, timing=Timing(end_at=LAST + HOUR + 1 if has_ended else None))
+    desks.wait(HOUR)
+    Hand(desk, lease_ms=600_000_000).pulse(1, held=[])
+    for _ in range(3):
+        desks.cycle()
+    if not has_ended:
+        desk.cancel("a")
+        desks.cycle()
+    assert job_of(desks).open == 1
+    desks.cycle(1)
+    fill(desks, LAST - HOUR, LAST + 1)
+    assert figures(desks.until_ended()) == (0, 0, 0)
+    assert refusals(desks) == [("a", "job_closed", "filter/job_id")]
 
 
 def test_job_that_fires_once_is_refused(desks: Desks) -> None:

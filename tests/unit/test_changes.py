@@ -707,6 +707,16 @@ def test_a_held_execution_goes_its_way_while_its_job_is_paused(maker: LogMaker) 
     assert len(due_ids(maker.due(SESSION))) == 1
 
 
+def test_what_is_held_does_not_wait_for_the_instant_of_an_edit(maker: LogMaker) -> None:
+    minutely(maker, timing=Timing(overlap="queue_all"))
+    pass_minutes(maker, 3, SESSION)
+    maker.command(edit("a", delay_ms=DAY, **now(maker)))
+    for _ in range(3):
+        maker.report(success(maker.running()))
+        maker.due(SESSION)
+    assert (job_of(maker).held, job_of(maker).open) == ([], 1)
+
+
 def test_an_edit_ends_a_schedule_that_has_run_often_enough(maker: LogMaker) -> None:
     minutely(maker, timing=Timing(max_runs=2))
     pass_minutes(maker, 2, SESSION)

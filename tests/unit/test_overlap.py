@@ -19,7 +19,7 @@ from minutebook.domain.state import Job
 from minutebook.domain.timing import CHOICES, Timing
 from tests.simulation.desk import Desk, Hand, results, rows
 from tests.simulation.folds import folded, viewed
-from tests.simulation.log_maker import T0, LogMaker, execution_of, failure, run_now, submit, success
+from tests.simulation.log_maker import T0, LogMaker, edit, execution_of, failure, run_now, submit, success
 
 MINUTE_MS = 60_000
 NEXT = (T0 // MINUTE_MS + 1) * MINUTE_MS
@@ -228,6 +228,21 @@ def test_run_now_is_never_held_or_skipped() -> None:
     assert sorted(status_of(maker).values()) == ["held", "running", "running"]
 
 
+def test_held_ones_do_not_wait_for_the_one_instant_that_their_job_has_since_an_edit() -> None:
+    """It counts as open from the start, but nothing of it runs before it comes; and it may be skipped."""
+    maker = made("queue_all")
+    minute(maker)
+    minute(maker)
+    now = maker.clock.now()
+    wanted = edit("a", run_at=now + 3_600_000, issued_at=now, command_id="e")
+    assert [type(event) for event in maker.command(wanted, stamp=now)] == [facts.JobEdited]
+    maker.report(success(maker.running()))
+    assert status_of(maker) == {at(1): "scheduled", at(2): "held"}
+    maker.due("w1.1")
+    maker.report(success(maker.running()))
+    assert status_of(maker) == {at(2): "scheduled"}
+
+
 # -- cancel_running
 
 
@@ -290,6 +305,26 @@ def test_a_retry_that_comes_due_beside_the_instant_gives_way() -> None:
     events = minute(maker)
     assert came(events) == [at(0), at(1)]
     assert status_of(maker) == {at(1): "queued"}
+
+
+@pytest.mark.parametrize("does_come", [False, True])
+def test_a_job_that_now_fires_once_lets_go_what_is_held(does_come: bool) -> None:
+    """Its one instant is no execution yet: nothing waits for it, and what is held must not be forgotten when it is
+    skipped."""
+    maker = made("queue_all")
+    minute(maker)
+    now = maker.clock.now()
+    maker.command(edit("a", run_at=now + MINUTE_MS, issued_at=now, timing=Timing(misfire="none")), stamp=now)
+    if not does_come:
+        maker.report(success(maker.running()))
+        assert came(maker.due("w1.1")) == [at(1)]
+    maker.clock.advance(2 * MINUTE_MS + 1)
+    assert skipped(maker.due("w1.1")) == [("misfire", now + MINUTE_MS, 1)]
+    maker.report(success(maker.running()))
+    if does_come:
+        assert came(maker.due("w1.1")) == [at(1)]
+        maker.report(success(maker.running()))
+    assert maker.book.jobs.get(ROW) is None
 
 
 # -- after an outage

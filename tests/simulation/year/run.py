@@ -10,7 +10,6 @@ import msgspec
 
 from minutebook.domain import events as facts
 from minutebook.domain.book import FAMILIES, Book, digest
-from minutebook.domain.records import Tick
 from minutebook.log.apply import take
 from minutebook.log.draft import Draft
 from minutebook.log.reader import FrameReader
@@ -127,10 +126,7 @@ class Year:
         """The owner's mark, after which whoever is silent is over; the living have spoken before."""
         self._hear_anew()
         self._report()
-        reports = self.desk.core.reports
-        reports.tick_number += 1
-        reports.tick_sent_at = reports.tick_acknowledged_at = self.desk.now
-        self.desk.report(Tick("o", reports.tick_number))
+        self.desk.tick()
 
     def _hear_anew(self) -> None:
         for crew in self.crews:

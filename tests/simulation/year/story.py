@@ -20,6 +20,7 @@ from minutebook.domain.commands import (
     RunJobNow,
     SubmitJob,
 )
+from minutebook.domain.timing import Timing
 from tests.simulation.year.schedules import (
     CALENDARS,
     DAY,
@@ -93,7 +94,10 @@ def story(seed: int, jobs: int, until: int) -> list[Act]:
     for tenant in TENANTS:
         for name in CALENDARS:
             acts += _calendar(chance, tenant, name)
-    for number in range(jobs):
+    nights = jobs // 100
+    for number in range(nights):
+        acts += _night(chance, number)
+    for number in range(jobs - nights):
         acts += _Life(chance, number).acts
     return sorted((act for act in acts if START < act.at < until), key=lambda act: act.at)
 
@@ -130,11 +134,35 @@ def _moment(chance: _Chance) -> int:
     return quarter(chance, START + HOUR, last) + chance.choice((-1, 0, 1, 5, 70, 2_000))
 
 
+def _night(chance: _Chance, number: int) -> list[Act]:
+    """A job that is due every second for a night, in which it is paused, or nobody owns the partition; not for the last
+    seconds."""
+    start = quarter(chance, START + DAY, chance.until - 7 * DAY)
+    awake_at = start + chance.randint(15, 22) * HOUR
+    names: dict[str, Any] = {"tenant": "acme", "job_id": f"night-{number}"}
+    timing = Timing(start_at=start, end_at=awake_at + 20_000, misfire_max=chance.choice((1, 100, 1_000)))
+    about = names | {"command_id": f"night-{number}", "issued_at": START + 1_000}
+    acts = [
+        Act(START + 1_000, SubmitJob(**about, task=TASK, payload=b"1", cron="* * * * * *", timing=timing))
+    ]
+    if number % 3 == 2:
+        return [*acts, Act(start - 30_000, Outage(awake_at))]
+    about |= {"command_id": f"night-{number}-p", "issued_at": start - 30_000}
+    acts.append(Act(start - 30_000, PauseJob(**about)))
+    about |= {"command_id": f"night-{number}-r", "issued_at": awake_at}
+    return [*acts, Act(awake_at, ResumeJob(**about, is_caught_up=number % 3 == 1))]
+
+
 def _calendar(chance: _Chance, tenant: str, name: str) -> list[Act]:
     """A calendar that is there from the start, and is changed or deleted now and then."""
     acts: list[Act] = []
     for number, at in enumerate((START + 500, *(_moment(chance) for _ in range(4)))):
-        about = {"tenant": tenant, "name": name, "command_id": f"{tenant}-{name}-{number}", "issued_at": at}
+        about: dict[str, Any] = {
+            "tenant": tenant,
+            "name": name,
+            "command_id": f"{tenant}-{name}-{number}",
+            "issued_at": at,
+        }
         if number and chance.random() < 0.25:
             acts.append(Act(at, DeleteCalendar(**about)))
             continue
