@@ -16,8 +16,17 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, Command, DeclareLimit, DeclareQueue, RunJobNow
+from minutebook.domain import keys
+from minutebook.domain.commands import (
+    CancelJob,
+    Command,
+    DeclareCalendar,
+    DeclareLimit,
+    DeclareQueue,
+    RunJobNow,
+)
 from minutebook.domain.records import Report, Tick
+from minutebook.domain.timing import Timing
 from minutebook.wire import codec, schemas, topics
 from minutebook.wire.frames import Frame, encode_frame
 from tests.crash.joblog import JobLog
@@ -259,6 +268,39 @@ def test_declared_limit_reaches_every_partition(stack: Stack) -> None:
     assert list(copies(stack.log).values()) == [fact] * PARTITIONS
     declared = [f for f in stack.log.of(facts.LimitDeclared) if f.event.name == name]
     assert [fact.partition for fact in declared] == [home]
+
+
+def test_declared_calendar_reaches_every_partition_and_moves_its_jobs(stack: Stack) -> None:
+    """Mail brings it; a job is moved by the owner of its own partition."""
+    name = f"c-{ids.job_id_from_key(TENANT, str(now_ms()))}"
+    key = ids.calendar_key(TENANT, name)
+    today = now_ms() // keys.DAY_MS
+
+    def declare(version: int, day: int) -> None:
+        about = {"tenant": TENANT, "name": name, "command_id": f"v{version}", "issued_at": now_ms()}
+        command = DeclareCalendar(first_days=[day], last_days=[day], **about)  # type: ignore[arg-type]  # fields of it
+        home = topics.partition_of(key, PARTITIONS)
+        stack.produce(topics.COMMANDS, home, codec.encode(command), key.encode())
+
+        def is_everywhere(log: JobLog) -> bool:
+            found = [f for f in log.of(facts.CalendarCopied) if f.event.name == name]
+            return {f.partition for f in found if f.event.version == version} == set(range(PARTITIONS))
+
+        stack.until(f"version {version} everywhere", is_everywhere)
+
+    def moved(log: JobLog) -> dict[str, int]:
+        events = log.events(facts.JobsRescheduled)
+        return {job: at for event in events for job, at in zip(event.job_ids, event.next_at, strict=True)}
+
+    declare(1, today + 300)
+    noons = {"cron": "0 12 * * *", "run_at": None, "delay_ms": None, "timing": Timing(include=[name])}
+    jobs = [msgspec.structs.replace(later_job(number), **noons) for number in range(PARTITIONS)]
+    stack.submit(jobs)
+    for job in jobs:
+        assert await_accepted(stack, job).next_at == (today + 300) * keys.DAY_MS + keys.DAY_MS // 2
+    declare(2, today + 200)
+    expected = (today + 200) * keys.DAY_MS + keys.DAY_MS // 2
+    stack.until("all moved", lambda log: {job.job_id: expected for job in jobs} == moved(log))
 
 
 @pytest.mark.row("K13")
