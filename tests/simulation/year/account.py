@@ -52,6 +52,7 @@ class Account:
         self._nominal, self._next, self._since = self.instants, 0, now
         self._dates = dates_of(command, self.instants) if self.timing.calendars else []
         self._choose(after)
+        self._ended = self._has_ended
 
     @property
     def first(self) -> int | None:
@@ -67,16 +68,33 @@ class Account:
         """Whether that is what the log must say of the next instant."""
         if self.first is not None:
             return next_at == self.first
-        is_known = self.is_once or self.is_spent or (self.timing.end_at or HORIZON) < HORIZON
-        return next_at == NONE_AT or (not is_known and next_at >= HORIZON)
+        return next_at == NONE_AT or (not self._has_ended and next_at >= HORIZON)
+
+    @property
+    def _has_ended(self) -> bool:
+        """Whether there is no instant beyond the horizon either, where there is none before it: calendars of the year end
+        with it."""
+        is_bounded = (self.timing.end_at or HORIZON) < HORIZON or (self._command.cron or "").endswith(" 2026")
+        has_dates = any(name in self._calendars for name in self.timing.include)
+        return self.first is None and (self.is_once or self.is_spent or is_bounded or has_dates)
 
     # -- calendars
 
     def dates_changed(self, now: int) -> None:
-        """A calendar of its tenant is another one. What is due already is decided as such, unless a pause holds it back; a
-        schedule that has come to its end stays there."""
-        if self._dates and self.first is not None:
-            self._choose(self._through if self.status == "paused" else max(now, self._through))
+        """A calendar of its tenant is another one. What is due already is decided as such, unless a pause holds it back: then
+        from the next instant on, as it was known. A schedule that has come to its end stays there."""
+        first, after = self.first, max(now, self._through)
+        if self.status == "paused" and first is not None:
+            after = min(first - 1, after)
+        if self._dates and not self._ended:
+            self._choose(after)
+            self._ended = self._has_ended
+
+    def dates_followed(self, now: int) -> None:
+        """The job's next instant was computed anew by the calendar as it is: what the change would have allowed in the
+        moment between the two is passed by."""
+        if self.status == "active" and self.first is not None and self.first <= now:
+            self._account(now, "passed by")
 
     def _choose(self, after: int) -> None:
         """Of the instants after `after`, those on dates that the calendars allow."""
@@ -174,17 +192,21 @@ class Account:
         if self.first is not None and self.first <= stamp:
             yield f"has an instant of the pause that is not accounted for: {self.first}"
 
-    def edited(self, command: SubmitJob, stamp: int, now: int) -> Iterator[str]:
+    def edited(self, command: SubmitJob, stamp: int, next_at: int, now: int) -> Iterator[str]:
         """Another schedule from `stamp` on, or the same one with other policies."""
         if self.status not in ("active", "paused"):
             yield f"is edited while it is {self.status}"
-        yield from self._seen(stamp)
         if self._is_same_schedule(command):
             self._command, self.timing = command, command.timing or Timing()
             return
+        if self.is_once and self.status == "paused":
+            self._account(stamp, "moved")  # held back by the pause, it has another instant instead
+        yield from self._seen(stamp)
         if not self._is_same_interval(command):
             self._anchor_at = stamp
         self._define(command, max(stamp, self._through), now)
+        if not self.is_next(next_at):
+            yield f"comes next at {next_at}, it should be {self.first}"
 
     def cancelled(self, now: int, idle_at: int) -> Iterator[str]:
         """No instant after this."""

@@ -116,8 +116,8 @@ class Judge:
         command, stamp = self._sent[event.job.command_id]
         assert isinstance(command, EditJob)
         account = self.accounts[event.job.tenant, event.job.job_id]
-        self._say(event.job.job_id, account.edited(command.job, stamp, self._now))
-        self._check_next(event.job.job_id, account, event.job.next_at)
+        found = account.edited(command.job, stamp, event.job.next_at, self._now)
+        self._say(event.job.job_id, found)
 
     def _cancelled(self, event: facts.JobCancelled, token: int) -> None:
         account = self.accounts[event.tenant, event.job_id]
@@ -176,13 +176,24 @@ class Judge:
             calendars[event.name] = {day for first, last in ranges for day in range(first, last + 1)}
         else:
             calendars.pop(event.name, None)
-        for (tenant, _), account in self.accounts.items():
-            if tenant == event.tenant and event.name in account.timing.calendars:
-                account.dates_changed(self._now)
+        for account in self._accounts_of(event.tenant, event.name):
+            account.dates_changed(self._now)
 
     def _rescheduled(self, event: facts.JobsRescheduled, token: int) -> None:
+        """The jobs of a calendar follow a change of it, a moment later; one whose instant is unchanged is not named."""
+        if event.is_finished and event.work.startswith("calendar:"):
+            _, tenant_of_work, name = event.work.split(":")
+            for account in self._accounts_of(tenant_of_work, name):
+                account.dates_followed(self._now)
         for tenant, job_id, next_at in zip(event.tenant, event.job_ids, event.next_at, strict=True):
             self._check_next(job_id, self.accounts[event.tenants[tenant], job_id], next_at)
+
+    def _accounts_of(self, tenant: str, calendar: str) -> list[Account]:
+        return [
+            account
+            for (owner, _), account in self.accounts.items()
+            if owner == tenant and calendar in account.timing.calendars
+        ]
 
     def _requested(self, event: facts.ExecutionRequested, token: int) -> None:
         account = self.accounts[event.tenant, event.job_id]

@@ -43,7 +43,9 @@ class Year:
         self._reader = FrameReader()
         self.crews = [Crew(f"w{number}", TASK, random.Random(seed + number)) for number in range(2)]
         self._by_session = {crew.session: crew for crew in self.crews}
-        self._ticks: deque[int] = deque()
+        self._dead: set[str] = set()
+        """Sessions that died and are not over yet."""
+        self._tick_at = START
         self._out_until = START
         self._idle_until = START
         self.rejections: Counter[tuple[str, str, str]] = Counter()
@@ -80,7 +82,7 @@ class Year:
     def _next_at(self) -> int:
         """When something happens next; never now."""
         core = self.desk.core
-        own = [core.due.next_due_at(), core.next_at(), self._ticks[0] if self._ticks else None]
+        own = [core.due.next_due_at(), core.next_at(), self._tick_at if self._dead else None]
         if self.desk.inputs[topics.COMMANDS].waiting:
             own.append(self.desk.now)
         found = [max(at, self._out_until) for at in own if at is not None]
@@ -118,12 +120,13 @@ class Year:
 
     def _die(self, crew: Crew) -> None:
         del self._by_session[crew.session]
-        crew.die()
+        self._dead.add(crew.die())
         self._by_session[crew.session] = crew
-        self._ticks.append(self.desk.now + LEASE_MS + 1)
+        self._tick_at = self.desk.now + LEASE_MS + 1
 
     def _tick(self) -> None:
         """The owner's mark, after which whoever is silent is over; the living have spoken before."""
+        self._tick_at = self.desk.now + LEASE_MS + 1
         self._hear_anew()
         self._report()
         self.desk.tick()
@@ -141,6 +144,8 @@ class Year:
         self.desk.records.clear()
         assert digest(self._copy) == digest(self.desk.rows), "a fresh owner knows something else"
         self.desk.open()
+        for session in self.desk.sessions:
+            session.stamp = self.desk.now  # whoever runs something has a full lease from here
         self._hear_anew()
 
     # -- cycles
@@ -151,8 +156,7 @@ class Year:
             self._idle_until = 0
             self._hear_anew()
         self._report()
-        while self._ticks and self._ticks[0] <= self.desk.now:
-            self._ticks.popleft()
+        if self._dead and self.desk.now >= self._tick_at:
             self._tick()
         for _ in range(CYCLES_MAX):
             self._cycle()
@@ -163,6 +167,7 @@ class Year:
             self.desk.now += 2
         else:
             raise AssertionError("the owner does not come to rest")
+        self._dead = {name for name in self._dead if self.desk.sessions.get(name) is not None}
         if self._chance.random() < READ_AHEAD:
             self.desk.core.due.read_ahead(self.desk.now)
 

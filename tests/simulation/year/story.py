@@ -138,7 +138,7 @@ def _night(chance: _Chance, number: int) -> list[Act]:
     """A job that is due every second for a night, in which it is paused, or nobody owns the partition; not for the last
     seconds."""
     start = quarter(chance, START + DAY, chance.until - 7 * DAY)
-    awake_at = start + chance.randint(15, 22) * HOUR
+    awake_at = start + chance.randint(14, 20) * HOUR
     names: dict[str, Any] = {"tenant": "acme", "job_id": f"night-{number}"}
     timing = Timing(start_at=start, end_at=awake_at + 20_000, misfire_max=chance.choice((1, 100, 1_000)))
     about = names | {"command_id": f"night-{number}", "issued_at": START + 1_000}
