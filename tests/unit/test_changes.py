@@ -158,6 +158,40 @@ def test_a_resume_after_the_end_of_a_schedule_completes_the_job(maker: LogMaker)
     assert job_of(maker).status == "completed"
 
 
+def calendar(maker: LogMaker, first: int, last: int) -> None:
+    """Calendar `c` of these days from today, known here."""
+    day = maker.clock.now() // DAY
+    maker.add(
+        facts.CalendarCopied(
+            "acme", "c", maker.reader.position, [day + first], [day + last], is_deleted=False
+        )
+    )
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["nothing open", "one open"])
+def test_a_resume_after_the_last_instants_of_a_schedule_were_taken_away_completes_the_job(
+    maker: LogMaker, *, is_open: bool
+) -> None:
+    """A calendar excludes the whole pause, and the schedule has ended: there is nothing to skip, and nothing to come."""
+    calendar(maker, 30, 30)
+    minutely(maker, timing=Timing(end_at=T0 + 2 * DAY, exclude=["c"]))
+    maker.command(pause("a"))
+    if is_open:
+        maker.command(run_now("a"))
+        maker.due("w1.1")
+    maker.clock.advance(3 * DAY)
+    calendar(maker, -3, 0)
+    (resumed,) = maker.command(resume("a", **now(maker)))
+    assert isinstance(resumed, facts.JobResumed)
+    assert resumed.next_at == NONE_AT
+    maker.report(success(maker.running()))
+    assert job_of(maker).status == "completed"
+    view, _ = viewed(maker.records)
+    found = view.job("acme", "a")
+    assert found is not None
+    assert (found[1].status, found[1].next_at) == ("completed", NONE_AT)
+
+
 def test_what_is_open_goes_on_while_its_job_is_paused(maker: LogMaker) -> None:
     first_at = minutely(maker)
     pass_minutes(maker, 2)
