@@ -350,6 +350,21 @@ def test_an_edit_that_was_late_gives_no_instant_twice(maker: LogMaker) -> None:
     assert edited.job.next_at == first_at + MINUTE
 
 
+@pytest.mark.parametrize("overlap", ["skip", "queue_one", "queue_all", "cancel_running"])
+def test_a_late_edit_gives_no_instant_twice_that_was_held_or_skipped(maker: LogMaker, overlap: str) -> None:
+    """What comes due in one go after an outage is on record behind the instant that runs."""
+    first_at = minutely(maker, timing=Timing(overlap=overlap))
+    maker.clock.advance(4 * MINUTE)
+    maker.due("w1.1")
+    last_at = first_at + 3 * MINUTE
+    assert job_of(maker).last_at == last_at
+    (edited,) = maker.command(
+        edit("a", cron="* * * * *", timing=Timing(overlap=overlap, max_runs=9)), stamp=first_at + 1
+    )
+    assert isinstance(edited, facts.JobEdited)
+    assert edited.job.next_at == last_at + MINUTE
+
+
 def test_a_late_edit_to_a_delay_gives_no_instant_twice(maker: LogMaker) -> None:
     first_at = minutely(maker)
     maker.clock.advance(MINUTE)
