@@ -557,6 +557,21 @@ def test_a_senseless_edit_is_refused_like_a_create(
     assert job_of(maker).version == 1
 
 
+def test_a_job_whose_calendar_was_deleted_can_be_edited_and_name_no_other_one(maker: LogMaker) -> None:
+    calendar(maker, 1, 1)
+    without = Timing(exclude=["c"])
+    minutely(maker, timing=without)
+    maker.add(facts.CalendarCopied("acme", "c", maker.reader.position, [], [], is_deleted=True))
+    (edited,) = maker.command(edit("a", cron="* * * * *", timing=without, payload=b"2"))
+    assert isinstance(edited, facts.JobEdited)
+    both = Timing(exclude=["c"], include=["d"])
+    assert refused(maker.command(edit("a", cron="* * * * *", timing=both))) == (
+        "unknown_calendar",
+        "calendars/include",
+    )
+    assert refused(maker.command(submit("b", cron="* * * * *", timing=without)))[0] == "unknown_calendar"
+
+
 def test_an_edit_for_other_ids_inside_is_refused(maker: LogMaker) -> None:
     minutely(maker)
     command = edit("a", delay_ms=5)
