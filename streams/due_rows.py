@@ -109,11 +109,11 @@ class DueRows:
             if key in self._ahead:
                 continue
             try:
-                found, _ = due_of(self._book, key, keys.index_parts(key)[0])
+                found, events = due_of(self._book, key, keys.index_parts(key)[0])
             except Exception:
                 log.warning("a coming row cannot be read, its time will show", partition=self._partition)
                 continue
-            if len(found) == 1:
+            if len(found) == 1 and not events:
                 self._ahead[key] = found[0]
         return bool(coming)
 

@@ -7,7 +7,7 @@ import msgspec
 from minutebook.domain import calendar_jobs, keys
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
-from minutebook.domain.placing import is_to_come, job_version, open_job, reindexed
+from minutebook.domain.placing import is_to_come, job_version, open_job, put_job, reindexed
 from minutebook.domain.record_folds import answer
 from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED, Answer, Job
 from minutebook.domain.versions import version_of
@@ -30,11 +30,14 @@ def paused(book: Book, event: facts.JobPaused, token: int, now: int) -> None:
 
 
 def resumed(book: Book, event: facts.JobResumed, token: int, now: int) -> None:
-    """Instants come due again, from the next one on."""
+    """Instants come due again, from the next one on. A schedule that has ended meanwhile, of which nothing is open, is over."""
     row = keys.job_row(event.tenant, event.job_id)
     job = replace(_open_job(book, row, PAUSED), status=ACTIVE)
-    book.jobs.put(row, job if event.next_at == NONE_AT else reindexed(book, row, job, event.next_at, now))
+    # The one instant of a job may be on record: its time stays, but nothing comes any more.
+    if not job.is_once or event.next_at != NONE_AT:
+        job = reindexed(book, row, job, event.next_at, now)
     answer(book, row, event.command_id, Answer(True, ""), now)
+    put_job(book, row, job, job.open, job.last_outcome, now)
 
 
 def edited(book: Book, event: facts.JobEdited, token: int, now: int) -> None:

@@ -98,7 +98,7 @@ def edit(book: Book, row: bytes, job: Job, command: EditJob, stamp: int) -> list
     before = book.specs.get(keys.spec_row(row, job.version))
     if before is None or (job.is_once and job.next_at == NONE_AT):
         raise Refusal("job_closed", "id", "the job was closed, only a redriven execution of it is open")
-    check_body(book, wanted, before.queue)
+    check_body(book, wanted, before)
     definition = _anchored(described(wanted, print_, stamp), before)
     after = version_of(definition)
     is_same_schedule = _is_same_schedule(job, wanted, before, after)

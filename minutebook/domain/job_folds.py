@@ -142,9 +142,9 @@ def placed(book: Book, event: facts.ExecutionsPlaced, token: int, now: int) -> N
     if event.cause == BACKFILL:
         note_filled(book, row, event.scheduled_at)
     runs = 0 if event.cause == BACKFILL else count
-    moved = job
+    moved = job if event.cause == BACKFILL else _recorded(job, event.scheduled_at[-1])
     if event.next_at != UNCHANGED:
-        moved = reindexed(book, row, job, event.next_at, now, last_at=event.scheduled_at[-1])
+        moved = reindexed(book, row, moved, event.next_at, now)
     book.jobs.put(row, replace(moved, open=job.open + count, runs=job.runs + runs, held=[*job.held, *held]))
 
 
@@ -154,10 +154,15 @@ def skipped(book: Book, event: facts.ExecutionsSkipped, token: int, now: int) ->
     job = open_job(book, row)
     if not job.is_once:
         note_skipped(book, row, event, now)
-    moved = job
+    moved = _recorded(job, event.last_at)
     if event.next_at != UNCHANGED:
-        moved = reindexed(book, row, job, event.next_at, now, last_at=event.last_at)
+        moved = reindexed(book, row, moved, event.next_at, now)
     put_job(book, row, moved, moved.open - job.is_once, moved.last_outcome, now)
+
+
+def _recorded(job: Job, at: int) -> Job:
+    """`job` with its instant `at` on record, which may come behind the next one."""
+    return replace(job, last_at=max(job.last_at, at))
 
 
 def execution_cancelled(book: Book, event: facts.ExecutionCancelled, token: int, now: int) -> None:

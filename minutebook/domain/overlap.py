@@ -17,6 +17,8 @@ from minutebook.domain.state import Job
 
 HELD_MAX: Final = 100
 """Executions of one job that are held at one time, under `queue_all`."""
+CLEARED_MAX: Final = 1_000
+"""Executions that one instant cancels, under `cancel_running`: a frame holds only so many."""
 _HELD_MAX: Final = {"skip": 0, "queue_one": 1, "queue_all": HELD_MAX}
 
 
@@ -49,18 +51,21 @@ def turns(policy: str, count: int, *, is_busy: bool, held: int) -> Turns:
 def cleared(book: Book, row: bytes, now: int) -> tuple[list[Event], bool]:
     """What ends or stops everything that is open of a job, and whether something of it goes on until it has stopped.
 
-    What is held is skipped, or the end of the others would let it go its way.
+    What is held is skipped, or the end of the others would let it go its way. Of very many, those beyond `CLEARED_MAX`
+    are left to the next instant.
     """
     held: list[Event] = []
     cancelled: list[Event] = []
     is_busy = False
     tenant, job_id = keys.names(row)
     for key, execution in book.executions_of(row):
-        name = keys.names(key)[1]
-        is_busy = is_busy or execution.status == "running"
+        name, is_running = keys.names(key)[1], execution.status == "running"
         if execution.is_held:
             held.append(facts.ExecutionExpired(tenant, name, execution.attempt, OVERLAP))
-        elif not execution.is_stopping:
-            token = execution.token if execution.status == "running" else -1
+            continue
+        is_left = len(cancelled) >= CLEARED_MAX
+        is_busy = is_busy or is_running or is_left
+        if not (execution.is_stopping or is_left):
+            token = execution.token if is_running else -1
             cancelled.append(facts.ExecutionCancelled(tenant, job_id, "", "", OVERLAP, now, name, token))
     return [*held, *cancelled], is_busy

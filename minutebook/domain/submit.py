@@ -16,7 +16,7 @@ from minutebook.domain.commands import SubmitJob
 from minutebook.domain.events import Event
 from minutebook.domain.policy import DEFAULT
 from minutebook.domain.refusal import Refusal
-from minutebook.domain.state import NONE_AT, Job
+from minutebook.domain.state import NONE_AT, Job, Spec
 from minutebook.domain.versions import version_of
 from minutebook.errors import ScheduleError
 from minutebook.schedule import zone
@@ -130,8 +130,10 @@ def _exists(command: SubmitJob, known: Job, print_: bytes) -> Event:
     raise Refusal("id_exists", "id", "a job with this id exists with another body; take another id")
 
 
-def check_body(book: Book, command: SubmitJob, queue_of: str = "") -> None:
-    """Raises Refusal for what no job may say. `queue_of`: the queue that the job is in already, which may be draining."""
+def check_body(book: Book, command: SubmitJob, before: Spec | None = None) -> None:
+    """Raises Refusal for what no job may say. `before`: its version so far, whose queue may be draining by now, and whose
+    calendars may be deleted.
+    """
     if not ids.is_name(command.task):
         raise Refusal("invalid", "task", "1-128 ASCII letters, digits, . _ -")
     check_payload(command.payload)
@@ -146,7 +148,7 @@ def check_body(book: Book, command: SubmitJob, queue_of: str = "") -> None:
     queue = book.queue(command.queue)
     if queue is None or (queue.tenants and command.tenant not in queue.tenants):
         raise Refusal("unknown_queue", "queue", "declare the queue first: minutebook queue create")
-    if queue.is_draining and command.queue != queue_of:
+    if queue.is_draining and (before is None or command.queue != before.queue):
         raise Refusal("queue_draining", "queue", "it takes no new jobs: choose another queue, or resume it")
     if command.limit and not ids.is_name(command.limit):
         raise Refusal("invalid", "limit", "1-128 ASCII letters, digits, . _ -; leave it out for none")
@@ -154,10 +156,11 @@ def check_body(book: Book, command: SubmitJob, queue_of: str = "") -> None:
     if len(moments) > 1:
         remedy = "give at most one of run_at, delay, cron, every"
         raise Refusal("invalid", moments[1].removesuffix("_ms"), remedy)
-    _check_timing(book, command)
+    _check_timing(book, command, [] if before is None else before.timing.calendars)
 
 
-def _check_timing(book: Book, command: SubmitJob) -> None:
+def _check_timing(book: Book, command: SubmitJob, named: list[str]) -> None:
+    """`named`: calendars that the job names already."""
     if command.every_ms is not None and (remedy := timings.interval_fault(command.every_ms)):
         raise Refusal("invalid", "every", remedy)
     timing = command.timing or timings.DEFAULT
@@ -167,7 +170,8 @@ def _check_timing(book: Book, command: SubmitJob) -> None:
         for field, remedy in timings.misplaced(timing):
             raise Refusal("invalid", field, remedy)
     for field, names in (("calendars/exclude", timing.exclude), ("calendars/include", timing.include)):
-        if any(book.known_calendars.get(command.tenant, name) is None for name in names):
+        unknown = (name for name in names if book.known_calendars.get(command.tenant, name) is None)
+        if not set(named).issuperset(unknown):
             remedy = "declare each calendar first: minutebook calendar set"
             raise Refusal("unknown_calendar", field, remedy)
 

@@ -57,8 +57,8 @@ def _paused(view: PartitionView, event: facts.JobPaused) -> None:
 def _resumed(view: PartitionView, event: facts.JobResumed) -> None:
     job = view.open_job(event.tenant, event.job_id)
     job.progress.pause = None
-    next_at = job.progress.next_at if event.next_at == NONE_AT else event.next_at
-    view.move_next(event.tenant, job, next_at, ACTIVE)
+    view.move_next(event.tenant, job, event.next_at, ACTIVE)
+    view.settle(job)
     _answer(view, event, "ResumeJob", job.progress.version)
 
 

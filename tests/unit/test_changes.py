@@ -158,6 +158,40 @@ def test_a_resume_after_the_end_of_a_schedule_completes_the_job(maker: LogMaker)
     assert job_of(maker).status == "completed"
 
 
+def calendar(maker: LogMaker, first: int, last: int) -> None:
+    """Calendar `c` of these days from today, known here."""
+    day = maker.clock.now() // DAY
+    maker.add(
+        facts.CalendarCopied(
+            "acme", "c", maker.reader.position, [day + first], [day + last], is_deleted=False
+        )
+    )
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["nothing open", "one open"])
+def test_a_resume_after_the_last_instants_of_a_schedule_were_taken_away_completes_the_job(
+    maker: LogMaker, *, is_open: bool
+) -> None:
+    """A calendar excludes the whole pause, and the schedule has ended: there is nothing to skip, and nothing to come."""
+    calendar(maker, 30, 30)
+    minutely(maker, timing=Timing(end_at=T0 + 2 * DAY, exclude=["c"]))
+    maker.command(pause("a"))
+    if is_open:
+        maker.command(run_now("a"))
+        maker.due("w1.1")
+    maker.clock.advance(3 * DAY)
+    calendar(maker, -3, 0)
+    (resumed,) = maker.command(resume("a", **now(maker)))
+    assert isinstance(resumed, facts.JobResumed)
+    assert resumed.next_at == NONE_AT
+    maker.report(success(maker.running()))
+    assert job_of(maker).status == "completed"
+    view, _ = viewed(maker.records)
+    found = view.job("acme", "a")
+    assert found is not None
+    assert (found[1].status, found[1].next_at) == ("completed", NONE_AT)
+
+
 def test_what_is_open_goes_on_while_its_job_is_paused(maker: LogMaker) -> None:
     first_at = minutely(maker)
     pass_minutes(maker, 2)
@@ -314,6 +348,21 @@ def test_an_edit_that_was_late_gives_no_instant_twice(maker: LogMaker) -> None:
     (edited,) = maker.command(edit("a", cron="*/1 * * * *"), stamp=stamp)
     assert isinstance(edited, facts.JobEdited)
     assert edited.job.next_at == first_at + MINUTE
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue_one", "queue_all", "cancel_running"])
+def test_a_late_edit_gives_no_instant_twice_that_was_held_or_skipped(maker: LogMaker, overlap: str) -> None:
+    """What comes due in one go after an outage is on record behind the instant that runs."""
+    first_at = minutely(maker, timing=Timing(overlap=overlap))
+    maker.clock.advance(4 * MINUTE)
+    maker.due("w1.1")
+    last_at = first_at + 3 * MINUTE
+    assert job_of(maker).last_at == last_at
+    (edited,) = maker.command(
+        edit("a", cron="* * * * *", timing=Timing(overlap=overlap, max_runs=9)), stamp=first_at + 1
+    )
+    assert isinstance(edited, facts.JobEdited)
+    assert edited.job.next_at == last_at + MINUTE
 
 
 def test_a_late_edit_to_a_delay_gives_no_instant_twice(maker: LogMaker) -> None:
@@ -506,6 +555,21 @@ def test_a_senseless_edit_is_refused_like_a_create(
     minutely(maker)
     assert refused(maker.command(edit("a", **body))) == (reason, field)
     assert job_of(maker).version == 1
+
+
+def test_a_job_whose_calendar_was_deleted_can_be_edited_and_name_no_other_one(maker: LogMaker) -> None:
+    calendar(maker, 1, 1)
+    without = Timing(exclude=["c"])
+    minutely(maker, timing=without)
+    maker.add(facts.CalendarCopied("acme", "c", maker.reader.position, [], [], is_deleted=True))
+    (edited,) = maker.command(edit("a", cron="* * * * *", timing=without, payload=b"2"))
+    assert isinstance(edited, facts.JobEdited)
+    both = Timing(exclude=["c"], include=["d"])
+    assert refused(maker.command(edit("a", cron="* * * * *", timing=both))) == (
+        "unknown_calendar",
+        "calendars/include",
+    )
+    assert refused(maker.command(submit("b", cron="* * * * *", timing=without)))[0] == "unknown_calendar"
 
 
 def test_an_edit_for_other_ids_inside_is_refused(maker: LogMaker) -> None:

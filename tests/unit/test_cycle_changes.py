@@ -7,8 +7,9 @@ import pytest
 from minutebook.domain import events as facts
 from minutebook.domain.commands import CancelJob, EditJob, PauseJob
 from minutebook.domain.events import Event
+from minutebook.domain.timing import Timing
 from tests.simulation.desk import T0, Desk, Hand
-from tests.simulation.log_maker import cancel, edit, pause
+from tests.simulation.log_maker import cancel, edit, pause, resume
 
 DUE = facts.ExecutionsDueGranted | facts.ExecutionsQueued
 
@@ -71,3 +72,23 @@ def test_an_edit_decided_in_the_cycle_of_the_instant_leaves_no_run_of_the_versio
     first = desk.cycle(10)
     assert facts.JobEdited in {type(event) for event in first}
     assert started(first) + started(desk.cycle()) == [(f"a:{T0 + 1_000}", 2)]
+
+
+def test_a_catch_up_that_was_read_ahead_of_its_time_is_decided_as_a_whole(desk: Desk) -> None:
+    """By the clock of an owner that is behind the log, the row of a resumed job is still to come."""
+    hand = Hand(desk)
+    hand.pulse(5, held=[])
+    desk.submit("a", cron="*/10 * * * * *", timing=Timing(misfire="latest"))
+    desk.cycle()
+    desk.command(pause("a"))
+    desk.cycle(1)
+    desk.now += 64_999
+    desk.command(resume("a", is_caught_up=True))
+    desk.cycle()
+    desk.core.due.read_ahead(desk.now - 10)
+    assert desk.core.due.ahead() == 0
+    (skipped,) = desk.cycle(1)
+    assert isinstance(skipped, facts.ExecutionsSkipped)
+    assert skipped.count == 5
+    hand.pulse(5)
+    assert started(desk.cycle(1)) == [(f"a:{T0 + 60_000}", 1)]

@@ -8,7 +8,7 @@ import pytest
 
 from minutebook.domain import book as state
 from minutebook.domain import events as facts
-from minutebook.domain import keys
+from minutebook.domain import keys, overlap
 from minutebook.domain.commands import CancelExecution, RedriveExecution
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import ToSession, outputs
@@ -281,6 +281,25 @@ def test_what_waits_is_cancelled_and_the_new_one_runs_at_once(become: Any) -> No
     assert sum(isinstance(event, facts.ExecutionCancelled) for event in events) == 1
     assert came(events)[-1:] == [at(1)]
     assert status_of(maker) == {at(1): "queued"}
+
+
+def test_of_very_many_a_bounded_number_is_cancelled_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may come from before an edit, when the job let them run beside one another."""
+    monkeypatch.setattr(overlap, "CLEARED_MAX", 2)
+    maker = made("allow")
+    for _ in range(3):
+        minute(maker)
+    maker.command(
+        edit("a", cron="* * * * *", timing=Timing(overlap="cancel_running"), issued_at=maker.clock.now())
+    )
+    cancelled = [event for event in minute(maker) if isinstance(event, facts.ExecutionCancelled)]
+    assert len(cancelled) == 2
+    assert len(status_of(maker)) == 3
+    assert status_of(maker)[at(4)] == "held"
+    minute(maker)
+    assert status_of(maker) == {at(0): "running", at(5): "held"}
+    maker.report(success(maker.running()))
+    assert came(maker.due()) == [at(5)]
 
 
 def test_a_held_one_gives_way_to_the_next() -> None:
