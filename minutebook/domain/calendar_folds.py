@@ -26,13 +26,19 @@ def copied(book: Book, event: facts.CalendarCopied, token: int, now: int) -> Non
     """This partition knows the calendar; the next instants of its jobs are to be computed anew."""
     calendar = Calendar(event.version, event.first_days, event.last_days, event.is_deleted)
     if book.known_calendars.put(event.tenant, event.name, calendar):
-        work = ids.calendar_key(event.tenant, event.name)
-        book.reschedulings.put(work.encode(), Rescheduling(f"calendar {event.name}"))
+        _start(book, ids.calendar_key(event.tenant, event.name), f"calendar {event.name}", now)
 
 
 def started(book: Book, event: facts.ReschedulingStarted, token: int, now: int) -> None:
     """Next instants are to be computed anew, from the first job on."""
-    book.reschedulings.put(event.work.encode(), Rescheduling(event.cause))
+    _start(book, event.work, event.cause, now)
+
+
+def _start(book: Book, work: str, cause: str, now: int) -> None:
+    """A work begins with the first job, also where it was under way: then from when it began first."""
+    row = work.encode()
+    known = book.reschedulings.get(row)
+    book.reschedulings.put(row, Rescheduling(cause, now if known is None else known.since_at))
 
 
 def rescheduled(book: Book, event: facts.JobsRescheduled, token: int, now: int) -> None:

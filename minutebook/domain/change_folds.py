@@ -33,6 +33,8 @@ def resumed(book: Book, event: facts.JobResumed, token: int, now: int) -> None:
     """Instants come due again, from the next one on. A schedule that has ended meanwhile, of which nothing is open, is over."""
     row = keys.job_row(event.tenant, event.job_id)
     job = replace(_open_job(book, row, PAUSED), status=ACTIVE)
+    if not event.is_caught_up:
+        job = replace(job, since_at=event.accepted_at)
     # The one instant of a job may be on record: its time stays, but nothing comes any more.
     if not job.is_once or event.next_at != NONE_AT:
         job = reindexed(book, row, job, event.next_at, now)
@@ -60,6 +62,7 @@ def edited(book: Book, event: facts.JobEdited, token: int, now: int) -> None:
         jitter_ms=version.timing.jitter_ms,
         older=older,
         edited=definition.fingerprint,
+        since_at=definition.accepted_at,
         open=job.open - was_to_come + (is_once and definition.next_at != NONE_AT),
     )
     # The one instant of a job may be on record: its time stays, but nothing comes any more.

@@ -85,6 +85,7 @@ def put_job(book: Book, row: bytes, job: Job, open_count: int, outcome: str, now
         job.older,
         job.last_at,
         job.edited,
+        job.since_at,
     )
 
 
@@ -111,6 +112,7 @@ def _changed(
         job.older,
         last_at,
         job.edited,
+        job.since_at,
     )
 
 

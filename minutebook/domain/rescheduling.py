@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys, plans
 from minutebook.domain.book import Book
@@ -25,11 +26,34 @@ LOOKED_AT_MAX: Final = 500
 
 
 def off_calendar(book: Book, tenant: str, job_id: str, job: Job, spec: Spec) -> facts.JobsRescheduled | None:
-    """What becomes of a job whose instant has come due on a date that its calendars do not allow; None if they do."""
-    if not spec.timing.calendars or plans.plan_of(book, tenant, job_id, spec).allows(job.next_at):
+    """What becomes of a job that has come due if its calendars have changed since its instant was computed; None if that
+    instant stands.
+
+    An instant that they do not allow goes; while the job's turn in a rescheduling is to come, one that they newly allow
+    comes before it.
+    """
+    if not spec.timing.calendars:
         return None
-    next_at = plans.next_at(book, tenant, job_id, spec, job.next_at)
+    after = job.next_at
+    if changes := _pending(book, tenant, job_id, spec):
+        # What was due before the change, in a pause, say, still is.
+        after = min(max(min(changes), job.counts_after), job.next_at - 1)
+    elif plans.plan_of(book, tenant, job_id, spec).allows(job.next_at):
+        return None
+    next_at = plans.next_at(book, tenant, job_id, spec, after)
+    if next_at == job.next_at:
+        return None
     return facts.JobsRescheduled("calendars", [tenant], [0], [job_id], [next_at], "", b"", True)
+
+
+def _pending(book: Book, tenant: str, job_id: str, spec: Spec) -> list[int]:
+    """When the calendars of a job changed whose reschedulings have not come to it yet."""
+    found = []
+    for name in spec.timing.calendars:
+        work = book.reschedulings.get(ids.calendar_key(tenant, name).encode())
+        if work is not None and work.through < keys.calendar_job_row(tenant, name, job_id):
+            found.append(work.since_at)
+    return found
 
 
 def zone_data_changed(book: Book, tzdata: str) -> list[facts.ReschedulingStarted]:
@@ -43,7 +67,7 @@ def zone_data_changed(book: Book, tzdata: str) -> list[facts.ReschedulingStarted
 def advance(book: Book, work: bytes, reached: Rescheduling, now: int) -> facts.JobsRescheduled:
     """The next step of `work`: a bounded number of jobs is looked at."""
     rows = list(islice(_jobs_of(book, work, reached.through), LOOKED_AT_MAX))
-    moved = [one for _, job in rows for one in _moved(book, job, now)]
+    moved = [one for _, job in rows for one in _moved(book, job, reached.since_at, now)]
     tenants = Names()
     return facts.JobsRescheduled(
         cause=reached.cause,
@@ -69,14 +93,16 @@ def _jobs_of(book: Book, work: bytes, through: bytes) -> Iterator[tuple[bytes, b
         yield row, keys.job_row(tenant, row[len(prefix) :].decode())
 
 
-def _moved(book: Book, row: bytes, now: int) -> Iterator[tuple[str, str, int]]:
-    """(tenant, job id, next instant) of a job whose next instant is another one."""
+def _moved(book: Book, row: bytes, since_at: int, now: int) -> Iterator[tuple[str, str, int]]:
+    """(tenant, job id, next instant) of a job whose next instant is another one: the first after `since_at`, or it would be
+    lost where nobody was there in between.
+    """
     job = book.jobs.get(row)
     if job is None or job.is_once or job.status == "cancelled" or job.next_at <= now:
         return
     tenant, job_id = keys.names(row)
     try:
-        version, after = job_version(book, row, job.version), max(now, job.last_at)
+        version, after = job_version(book, row, job.version), max(since_at, job.counts_after)
         next_at = plans.next_at(book, tenant, job_id, version, after)
     except ScheduleError:
         return  # a zone that this zone data lacks: what was computed stands

@@ -28,6 +28,7 @@ class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     became executions. `held`: ids of the executions that wait until no other is open, the earliest first. `older`:
     (version, open executions) for each version before this one that has any. `last_at`: the latest instant of its
     schedule that is on record. `edited`: fingerprint of the body that it was last edited to, empty if it never was.
+    `since_at`: an edit or a resume after which instants count only from here on; none = from the create.
 
     A job that fires once (`is_once`) counts its one execution as open from the start and keeps `next_at` and
     `indexed_at`, so that its row need not be written again when it comes due.
@@ -51,6 +52,12 @@ class Job(msgspec.Struct, array_like=True, frozen=True, gc=False):
     older: list[tuple[int, int]] = []
     last_at: int = NONE_AT
     edited: bytes = b""
+    since_at: int = NONE_AT
+
+    @property
+    def counts_after(self) -> int:
+        """No instant of its schedule up to here comes any more: it is on record, or before the job was as it is."""
+        return max(self.accepted_at, self.last_at, self.since_at)
 
 
 class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -180,9 +187,12 @@ class Calendar(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Rescheduling(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Next instants that are computed anew, piece by piece. `through`: the last row that was looked at."""
+    """Next instants that are computed anew, piece by piece. `since_at`: when the reason for it came to be, ms, UTC.
+    `through`: the last row that was looked at.
+    """
 
     cause: str
+    since_at: int
     through: bytes = b""
 
 

@@ -221,6 +221,42 @@ def test_an_instant_that_is_due_is_not_taken_back(desk: Desk) -> None:
     ]
 
 
+def freed() -> LogMaker:
+    """A log in which days 1 to 3 were left out, until nobody was there any more to compute anew what comes."""
+    maker = LogMaker()
+    maker.open()
+    for number, last in enumerate((3, 300)):
+        about = {"tenant": "acme", "name": "c", "command_id": f"k{number}", "issued_at": T0}
+        first = TODAY + (1 if last == 3 else last)
+        maker.command(DeclareCalendar(first_days=[first], last_days=[TODAY + last], **about))  # type: ignore[arg-type]  # fields of it
+        maker.command(submit("a", cron=NOON, timing=C))
+        for work, reached in list(maker.book.reschedulings.scan(b""))[: last == 3]:
+            maker.add(advance(maker.book, work, reached, maker.clock.now()))
+    return maker
+
+
+def test_instants_that_a_change_adds_are_not_lost_while_nobody_is_there() -> None:
+    maker = freed()
+    maker.clock.advance(noon(2) + 5_000 - T0)
+    ((work, reached),) = maker.book.reschedulings.scan(b"")
+    assert advance(maker.book, work, reached, maker.clock.now()).next_at == [noon(1)]
+
+
+def test_instants_that_a_change_adds_are_not_lost_when_the_next_one_is_due_before_the_jobs_turn() -> None:
+    maker = freed()
+    maker.clock.advance(noon(4) + 5_000 - T0)
+    moved, *others = maker.due()
+    assert isinstance(moved, facts.JobsRescheduled)
+    assert moved.next_at == [noon(1)]
+    placed = [
+        event for event in others if isinstance(event, facts.ExecutionsSkipped | facts.ExecutionsPlaced)
+    ]
+    assert min(
+        event.first_at if isinstance(event, facts.ExecutionsSkipped) else event.scheduled_at[0]
+        for event in placed
+    ) == noon(1)
+
+
 def test_what_is_due_and_not_on_record_yet_is_left_to_its_time() -> None:
     """In a flood the index is behind."""
     maker = LogMaker()
@@ -430,7 +466,7 @@ def test_every_job_that_another_zone_data_moves_is_moved(desk: Desk, monkeypatch
         desk.book.jobs.put(row, replace(known, next_at=moved, indexed_at=moved))
     once, interval = job(desk, "once"), job(desk, "interval")
     (started,) = zone_data_changed(desk.book, "y")
-    desk.book.reschedulings.put(TZDATA.encode(), Rescheduling(started.cause))
+    desk.book.reschedulings.put(TZDATA.encode(), Rescheduling(started.cause, desk.now))
     desk.book.commit()
     desk.open()
     moved_ids = [name for event in settle(desk) for name in event.job_ids]
@@ -448,7 +484,7 @@ def test_a_zone_that_is_gone_leaves_what_was_computed(desk: Desk, monkeypatch: p
         raise ScheduleError("zone", "not there")
 
     monkeypatch.setattr("minutebook.domain.plans.next_at", gone)
-    desk.book.reschedulings.put(TZDATA.encode(), Rescheduling("tzdata x to y"))
+    desk.book.reschedulings.put(TZDATA.encode(), Rescheduling("tzdata x to y", desk.now))
     desk.book.commit()
     desk.open()
     assert [event.job_ids for event in settle(desk)] == [[]]

@@ -90,12 +90,6 @@ class Account:
             self._choose(after)
             self._ended = self._has_ended
 
-    def dates_followed(self, now: int) -> None:
-        """The job's next instant was computed anew by the calendar as it is: what the change would have allowed in the
-        moment between the two is passed by."""
-        if self.status == "active" and self.first is not None and self.first <= now:
-            self._account(now, "passed by")
-
     def _choose(self, after: int) -> None:
         """Of the instants after `after`, those on dates that the calendars allow."""
         if not self._dates:

@@ -181,10 +181,6 @@ class Judge:
 
     def _rescheduled(self, event: facts.JobsRescheduled, token: int) -> None:
         """The jobs of a calendar follow a change of it, a moment later; one whose instant is unchanged is not named."""
-        if event.is_finished and event.work.startswith("calendar:"):
-            _, tenant_of_work, name = event.work.split(":")
-            for account in self._accounts_of(tenant_of_work, name):
-                account.dates_followed(self._now)
         for tenant, job_id, next_at in zip(event.tenant, event.job_ids, event.next_at, strict=True):
             self._check_next(job_id, self.accounts[event.tenants[tenant], job_id], next_at)
 
