@@ -52,7 +52,15 @@ Writing = Annotated[Caller, Depends(Allowed(Scope.JOBS_WRITE))]
 ATTEMPTS_MAX: Final = 5
 """A patch that expects no version is merged anew so often when somebody else was first."""
 _CHANGE: Final = (*WRITE, "not-found", "job-closed", "stale-version")
-_EDIT: Final = (*BODY, *_CHANGE, "already-due", "bad-payload", "unknown-queue", "queue-draining")
+_EDIT: Final = (
+    *BODY,
+    *_CHANGE,
+    "already-due",
+    "bad-payload",
+    "unknown-queue",
+    "unknown-calendar",
+    "queue-draining",
+)
 
 
 @router.patch(

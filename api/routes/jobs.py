@@ -123,6 +123,7 @@ def check_payload(services: Services, command: SubmitJob) -> bool:
             "bad-payload",
             "unknown-queue",
             "unknown-calendar",
+            "queue-draining",
             "key-reused",
         ),
     ),

@@ -260,6 +260,15 @@ def test_every_role_has_a_key_here() -> None:
     assert {role for _, role in KEYS.values()} == set(MAY)
 
 
+@pytest.mark.parametrize(
+    ("path", "method"), [("/v1/jobs", "post"), *(("/v1/jobs/{job_id}", m) for m in ("patch", "put"))]
+)
+def test_document_names_what_a_body_of_a_job_may_be_refused_for(path: str, method: str) -> None:
+    responses = json.dumps(json.loads(DOCUMENT.read_text())["paths"][path][method]["responses"])
+    for code in ("unknown-queue", "unknown-calendar", "queue-draining", "bad-payload"):
+        assert code in responses
+
+
 if __name__ == "__main__":
     from tests.api.memory import installation
 
