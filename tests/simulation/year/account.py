@@ -250,6 +250,7 @@ class Account:
         end = bisect_right(self.instants, through)
         self.counts[how] += max(0, end - self._next)
         self._next = max(self._next, end)
+        self._ended = self._ended or self._has_ended
         self._through = max(self._through, through)
 
     def _seen(self, through: int) -> Iterator[str]:
