@@ -118,11 +118,16 @@ async def decide_all(
     return decisions
 
 
-async def decide_for_job(request: Request, services: Services, command: JobCommand) -> Decision:
-    """The same for one command on a job, as long as the caller prefers. Raises Refused where the owner refuses too."""
+async def answer_for_job(request: Request, services: Services, command: JobCommand) -> Decision:
+    """The same for one command on a job, as long as the caller prefers: what became of it, refused or not."""
     partition = services.view.partition_of_job(command.tenant, command.job_id)
     keyed = Keyed(job_key(command.tenant, command.job_id), command)
-    decision = await decide(services, partition, keyed, preference_of(request).wait_s)
+    return await decide(services, partition, keyed, preference_of(request).wait_s)
+
+
+async def decide_for_job(request: Request, services: Services, command: JobCommand) -> Decision:
+    """As `answer_for_job`. Raises Refused where the owner refuses, too."""
+    decision = await answer_for_job(request, services, command)
     if decision.row is not None and not decision.row.is_accepted:
         raise refusal_of(decision.row)
     return decision

@@ -14,7 +14,8 @@ from urllib.parse import urlencode
 from fastapi import Request
 
 from api.problems import Refused, refused_field
-from minutebook.ids import is_idempotency_key
+from minutebook.client.mint import mint_id
+from minutebook.ids import command_id_from_key, is_idempotency_key
 
 LIMIT_MAX: Final = 1000
 WAIT_S_MAX: Final = 30
@@ -68,6 +69,11 @@ def idempotency_key_of(request: Request, *, is_required: bool = False) -> str | 
     if len(keys) != 1 or not is_idempotency_key(keys[0]):
         raise refused_field("Idempotency-Key", "send one, of 1-255 visible ASCII characters", "bad-parameter")
     return keys[0]
+
+
+def command_id_of(tenant: str, subject: str, key: str | None) -> str:
+    """Id of the command for an action on `subject`: the same for the same `Idempotency-Key`, a new one without."""
+    return mint_id() if key is None else command_id_from_key(tenant, subject, key)
 
 
 def expected_version_of(request: Request) -> int | None:

@@ -14,6 +14,7 @@ from api.bodies import check_accept
 from api.decisions import accepted_later, caught_up, decide_for_job, json_response
 from api.described import AFTER, BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PREFER, WAIT, WRITE, described
 from api.parameters import (
+    command_id_of,
     idempotency_key_of,
     limit_of,
     next_link,
@@ -25,7 +26,6 @@ from api.parameters import (
 from api.problems import Refused
 from api.services import Services, services_of
 from api.wishes import read_wish
-from minutebook.client.mint import mint_id
 from minutebook.client.models import (
     Command,
     Execution,
@@ -36,7 +36,7 @@ from minutebook.client.models import (
 )
 from minutebook.domain.commands import CancelExecution, RedriveExecution
 from minutebook.domain.view_rows import ExecutionRow
-from minutebook.ids import command_id_from_key, execution_id, is_execution_id, is_name, job_of
+from minutebook.ids import execution_id, is_execution_id, is_name, job_of
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
@@ -188,7 +188,7 @@ def _command_id_of(request: Request, caller: Caller, name: str) -> str:
     if not is_execution_id(name):
         raise Refused("not-found")
     key = idempotency_key_of(request)
-    return mint_id() if key is None else command_id_from_key(caller.tenant, name, key)
+    return command_id_of(caller.tenant, name, key)
 
 
 async def _decided(

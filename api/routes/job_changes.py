@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Annotated, Final
+from typing import Annotated, Final, TypedDict
 
 import msgspec
 from fastapi import APIRouter, Depends, Request, Response
@@ -14,8 +14,8 @@ from api.bodies import check_accept, read_body
 from api.decisions import (
     Decision,
     accepted_later,
+    answer_for_job,
     caught_up,
-    decide,
     decide_for_job,
     json_response,
     preference_of,
@@ -24,6 +24,7 @@ from api.decisions import (
 from api.described import AFTER, BODY, CURSOR, IDEMPOTENCY_KEY, IF_MATCH, LIMIT, PREFER, WRITE, described
 from api.edits import MOMENTS, merged
 from api.parameters import (
+    command_id_of,
     expected_version_of,
     idempotency_key_of,
     limit_of,
@@ -35,16 +36,14 @@ from api.parameters import (
 )
 from api.problems import Refused, refused_field
 from api.routes.jobs import checks_of, job_response, submit_command
-from api.sender import Keyed
 from api.services import Services, services_of
 from api.submission import Submission, read_submission
-from api.wishes import read_wish
+from api.wishes import Wish, read_wish
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
-from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, ReasonRequest
-from minutebook.domain.commands import CancelJob, EditJob, JobCommand, PauseJob, ResumeJob, SubmitJob
+from minutebook.domain.commands import CancelJob, EditJob, PauseJob, ResumeJob, SubmitJob
 from minutebook.domain.view_rows import JobRow, Progress
-from minutebook.ids import command_id_from_key, is_name, job_key
+from minutebook.ids import is_name
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
@@ -92,7 +91,7 @@ async def edit_job(request: Request, caller: Writing, job_id: str) -> Response:
         command = _edit(request, services, caller, job_id, submission, _numbered(key, attempt))
         command = msgspec.structs.replace(command, expected_version=row.version)
         _check_payload(services, command.job, row)
-        decision = await _decided(request, services, command)
+        decision = await answer_for_job(request, services, command)
         is_overtaken = decision.row is not None and decision.row.reason == "stale_version"
         if expected is not None or not is_overtaken:
             break
@@ -123,7 +122,7 @@ async def put_job(request: Request, caller: Writing, job_id: str) -> Response:
         edit = _edit(request, services, caller, job_id, submission, _numbered(key, attempt))
         edit = msgspec.structs.replace(edit, expected_version=expected)
         _check_payload(services, edit.job, None if found is None else found[0])
-        decision = await _decided(request, services, edit if replaces else edit.job)
+        decision = await answer_for_job(request, services, edit if replaces else edit.job)
         reason = None if decision.row is None else decision.row.reason
         if replaces and reason == "not_found" and expected is None:
             replaces = False
@@ -149,15 +148,7 @@ async def pause_job(request: Request, caller: Writing, job_id: str) -> Response:
     """No instant of the job comes due until it is resumed; what is open goes on."""
     services = _asked(request, job_id)
     wish = await read_wish(request, services.settings.body_timeout_s)
-    command = PauseJob(
-        tenant=caller.tenant,
-        job_id=job_id,
-        command_id=_command_id(caller, job_id, idempotency_key_of(request)),
-        issued_at=services.clock.now(),
-        actor=caller.actor,
-        reason=wish.reason,
-        expected_version=expected_version_of(request),
-    )
+    command = PauseJob(**_about(request, services, caller, job_id, wish))
     return _answer(services, caller, job_id, await decide_for_job(request, services, command))
 
 
@@ -176,16 +167,7 @@ async def resume_job(request: Request, caller: Writing, job_id: str) -> Response
     """Instants of the job come due again; those of its pause are skipped on record, or made up for with `catch_up`."""
     services = _asked(request, job_id)
     wish = await read_wish(request, services.settings.body_timeout_s, takes_catch_up=True)
-    command = ResumeJob(
-        tenant=caller.tenant,
-        job_id=job_id,
-        command_id=_command_id(caller, job_id, idempotency_key_of(request)),
-        issued_at=services.clock.now(),
-        actor=caller.actor,
-        reason=wish.reason,
-        is_caught_up=wish.is_caught_up,
-        expected_version=expected_version_of(request),
-    )
+    command = ResumeJob(**_about(request, services, caller, job_id, wish), is_caught_up=wish.is_caught_up)
     return _answer(services, caller, job_id, await decide_for_job(request, services, command))
 
 
@@ -204,15 +186,7 @@ async def cancel_job_with_reason(request: Request, caller: Writing, job_id: str)
     """Cancel a job, as DELETE does, with a reason that stays on record."""
     services = _asked(request, job_id)
     wish = await read_wish(request, services.settings.body_timeout_s)
-    command = CancelJob(
-        tenant=caller.tenant,
-        job_id=job_id,
-        command_id=_command_id(caller, job_id, idempotency_key_of(request)),
-        issued_at=services.clock.now(),
-        actor=caller.actor,
-        reason=wish.reason,
-        expected_version=expected_version_of(request),
-    )
+    command = CancelJob(**_about(request, services, caller, job_id, wish))
     return _answer(services, caller, job_id, await decide_for_job(request, services, command))
 
 
@@ -254,14 +228,34 @@ def _asked(request: Request, job_id: str) -> Services:
     return services_of(request)
 
 
+class _About(TypedDict):
+    """What the commands that only name a job have."""
+
+    tenant: str
+    job_id: str
+    command_id: str
+    issued_at: int
+    actor: str
+    reason: str
+    expected_version: int | None
+
+
+def _about(request: Request, services: Services, caller: Caller, job_id: str, wish: Wish) -> _About:
+    return _About(
+        tenant=caller.tenant,
+        job_id=job_id,
+        command_id=command_id_of(caller.tenant, job_id, idempotency_key_of(request)),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+        expected_version=expected_version_of(request),
+    )
+
+
 def _check_id(submission: Submission, job_id: str) -> None:
     """Raises Refused for a body that is about another job."""
     if submission.id not in (None, job_id):
         raise refused_field("/id", "leave it out, or give the id of the path")
-
-
-def _command_id(caller: Caller, job_id: str, key: str | None) -> str:
-    return mint_id() if key is None else command_id_from_key(caller.tenant, job_id, key)
 
 
 def _numbered(key: str | None, attempt: int) -> str | None:
@@ -273,7 +267,7 @@ def _repeated(services: Services, caller: Caller, job_id: str, key: str) -> Deci
     """What an edit with that key was decided before; None if none was accepted."""
     partition = services.view.partition_of_job(caller.tenant, job_id)
     for attempt in range(ATTEMPTS_MAX):
-        command_id = _command_id(caller, job_id, _numbered(key, attempt))
+        command_id = command_id_of(caller.tenant, job_id, _numbered(key, attempt))
         row = services.view.parts[partition].command(caller.tenant, command_id, job_id)
         if row is not None and row.is_accepted:
             return Decision(command_id, job_id, partition, -1, row)
@@ -307,7 +301,7 @@ def _edit(
 ) -> EditJob:
     """The command that makes the job what the submission says."""
     named = msgspec.structs.replace(submission, id=job_id)
-    command_id = _command_id(caller, job_id, key)
+    command_id = command_id_of(caller.tenant, job_id, key)
     job = submit_command(services, caller, named, None, traceparent_of(request))
     job = msgspec.structs.replace(job, command_id=command_id)
     return EditJob(
@@ -324,13 +318,6 @@ def _check_payload(services: Services, job: SubmitJob, row: JobRow | None) -> No
     """Raises Refused (bad-payload), but for a payload that the job has already."""
     if row is None or (job.task, job.payload) != (row.task, row.payload):
         services.task_types.check(job.task, job.payload)
-
-
-async def _decided(request: Request, services: Services, command: JobCommand) -> Decision:
-    """What became of a command, refused or not."""
-    partition = services.view.partition_of_job(command.tenant, command.job_id)
-    keyed = Keyed(job_key(command.tenant, command.job_id), command)
-    return await decide(services, partition, keyed, preference_of(request).wait_s)
 
 
 def _answer(

@@ -34,7 +34,14 @@ from api.described import (
     WRITE,
     described,
 )
-from api.parameters import expected_version_of, has_tag, idempotency_key_of, query_of, traceparent_of
+from api.parameters import (
+    command_id_of,
+    expected_version_of,
+    has_tag,
+    idempotency_key_of,
+    query_of,
+    traceparent_of,
+)
 from api.problems import Refused
 from api.sender import Keyed
 from api.services import Services, services_of
@@ -42,7 +49,7 @@ from api.submission import Submission, read_submission
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, RunNow
 from minutebook.domain.commands import CancelJob, RunJobNow, SubmitJob
-from minutebook.ids import command_id_from_key, is_name, job_id_from_key, job_key, requested_execution_id
+from minutebook.ids import is_name, job_id_from_key, job_key, requested_execution_id
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
@@ -236,7 +243,7 @@ async def run_job(request: Request, caller: Writing, job_id: str) -> Response:
     command = RunJobNow(
         tenant=caller.tenant,
         job_id=job_id,
-        command_id=mint_id() if key is None else command_id_from_key(caller.tenant, job_id, key),
+        command_id=command_id_of(caller.tenant, job_id, key),
         issued_at=services.clock.now(),
         actor=caller.actor,
     )

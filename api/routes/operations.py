@@ -40,6 +40,7 @@ from api.operation_bodies import (
     read_redrive,
 )
 from api.parameters import (
+    command_id_of,
     idempotency_key_of,
     limit_of,
     next_link,
@@ -52,7 +53,6 @@ from api.problems import Refused
 from api.sender import Keyed
 from api.services import Services, services_of
 from api.wishes import read_wish
-from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, ReasonRequest
 from minutebook.client.operation_models import (
     BackfillDryRun,
@@ -268,7 +268,7 @@ async def cancel_operation(request: Request, caller: Operating, operation_id: st
     command = CancelOperation(
         tenant=caller.tenant,
         operation=operation_id,
-        command_id=mint_id() if key is None else command_id_from_key(caller.tenant, operation_id, key),
+        command_id=command_id_of(caller.tenant, operation_id, key),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 import typer
 
 from minutebook.cli.exits import ExitCode
-from minutebook.cli.options import Key, Reason, Yes, ask, duration, read_payload
+from minutebook.cli.options import Key, Reason, Yes, ask, duration, given_options, read_payload
 from minutebook.cli.output import Format, Output, note, write_many, write_one
 from minutebook.cli.timing_options import (
     CalendarExclude,
@@ -114,9 +114,9 @@ def submit(
     output: Output = Format.TABLE,
 ) -> None:
     """Create a job. Without --run-at, --delay, --cron and --every it runs at once."""
-    retry = _given({"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max})
-    misfires = _given({"policy": misfire, "window": misfire_window, "max": misfire_max})
-    calendars = _given({"exclude": calendar_exclude, "include": calendar_include})
+    retry = given_options({"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max})
+    misfires = given_options({"policy": misfire, "window": misfire_window, "max": misfire_max})
+    calendars = given_options({"exclude": calendar_exclude, "include": calendar_include})
     given = {
         "id": id,
         "queue": queue,
@@ -148,17 +148,12 @@ def submit(
         "limit": limit,
         "notify": notify,
     }
-    request = JobRequest(task=task, payload=read_payload(payload), **_given(given))
+    request = JobRequest(task=task, payload=read_payload(payload), **given_options(given))
     with SyncClient() as client:
         answer = client.submit(request, key=key)
     if isinstance(answer, Command):
         raise undecided(answer, output)
     write_job(answer, output)
-
-
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Those that are there; the others have the API's defaults."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 @app.command()

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from minutebook.cli.job import JobId, rule_of, undecided, write_job
 from minutebook.cli.job import app as app
-from minutebook.cli.options import Key, Reason, duration, read_payload
+from minutebook.cli.options import Key, Reason, duration, given_options, read_payload
 from minutebook.cli.output import Format, Output, write_many
 from minutebook.cli.timing_options import (
     CalendarExclude,
@@ -100,9 +100,9 @@ def edit(
     output: Output = Format.TABLE,
 ) -> None:
     """Change a job from its next instant on; what is not given stays."""
-    misfires = _given({"policy": misfire, "window": misfire_window, "max": misfire_max})
-    calendars = _given({"exclude": calendar_exclude, "include": calendar_include})
-    retry = _given({"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max})
+    misfires = given_options({"policy": misfire, "window": misfire_window, "max": misfire_max})
+    calendars = given_options({"exclude": calendar_exclude, "include": calendar_include})
+    retry = given_options({"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max})
     given = {
         "task": task,
         "queue": queue,
@@ -134,7 +134,7 @@ def edit(
         "notify": notify,
     }
     text = read_payload(payload)
-    change = _given(given) | _defaults(default or [], _given(given))
+    change = given_options(given) | _defaults(default or [], given_options(given))
     if text is not UNSET:
         change["payload"] = text
     if not change:
@@ -177,11 +177,6 @@ def versions(job: JobId, output: Output = Format.TABLE) -> None:
 def _version_row(item: JobVersion) -> tuple[object, ...]:
     body = item.body
     return item.version, item.changed_at, body.task, rule_of(body), item.reason
-
-
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Those that are there; the others stay as they are."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _defaults(names: list[str], given: dict[str, Any]) -> dict[str, None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -53,3 +53,8 @@ def ask(question: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise typer.BadParameter("is needed where nobody can be asked", param_hint="--yes")
     typer.confirm(shown(question), abort=True, err=True)
+
+
+def given_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Those that are there; of the others nothing is said."""
+    return {name: value for name, value in options.items() if value is not None}
