@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from api.fields import Fields
 from minutebook.client.times import parse_duration, parse_instant
+from minutebook.domain import plans
+from minutebook.domain.state import NONE_AT
 from minutebook.domain.timing import DEFAULT, Timing, faults, interval_fault, misplaced
-from minutebook.schedule import DayMatch, Every, Fold, Gap, parse_schedule
 from minutebook.schedule.plan import Plan
 
 _MISFIRE: Final = ("policy", "window", "max")
@@ -70,8 +71,7 @@ def plan_of(
 ) -> Plan:
     """The plan of a recurring job that begins now, by its cron or else its interval. Raises ScheduleError."""
     timing = timing or DEFAULT
-    day_match = cast(DayMatch, timing.day_match)
-    rule = parse_schedule(cron or "", job_key, day_match) if every_ms is None else Every(every_ms)
     anchor_at = now if timing.start_at is None else timing.start_at
-    gap, fold = cast(Gap, timing.gap), cast(Fold, timing.fold)
-    return Plan(rule, zone, gap, fold, anchor_at, timing.start_at, timing.end_at)
+    return plans.by_texts(
+        cron or "", zone, NONE_AT if every_ms is None else every_ms, anchor_at, timing, job_key
+    )

@@ -10,7 +10,7 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.placing import open_job, put_job, reindexed
 from minutebook.domain.record_folds import answer
-from minutebook.domain.state import NONE_AT, Answer, Calendar, Rescheduling
+from minutebook.domain.state import Answer, Calendar, Rescheduling
 from minutebook.errors import BrokenFrameError
 
 replace = msgspec.structs.replace
@@ -46,8 +46,7 @@ def rescheduled(book: Book, event: facts.JobsRescheduled, token: int, now: int) 
     for tenant, job_id, next_at in zip(event.tenant, event.job_ids, event.next_at, strict=True):
         row = keys.job_row(event.tenants[tenant], job_id)
         job = open_job(book, row)
-        is_waiting = job.indexed_at != NONE_AT
-        moved = reindexed(book, row, job, next_at, now) if is_waiting else replace(job, next_at=next_at)
+        moved = reindexed(book, row, job, next_at, now)
         put_job(book, row, moved, moved.open, moved.last_outcome, now)
     if event.work:
         _advance(book, event)

@@ -15,7 +15,7 @@ from minutebook import ids
 from minutebook.domain.book import Book
 from minutebook.domain.state import NONE_AT, Spec
 from minutebook.domain.timing import DEFAULT, Timing
-from minutebook.schedule import CronRule, DayMatch, Every, Fold, Gap, is_hashed, parse_schedule
+from minutebook.schedule import DayMatch, Every, Fold, Gap, is_hashed, parse_schedule
 from minutebook.schedule.dates import Dates
 from minutebook.schedule.plan import Plan
 
@@ -34,6 +34,15 @@ def plan_of(book: Book, tenant: str, job_id: str, spec: Spec) -> Plan:
 def dated(tenant: str, job_id: str, spec: Spec, dates: Dates | None) -> Plan:
     """The plan of a recurring version of a job, on `dates`; None = any. Raises ScheduleError for a rule that is none."""
     return _plan(*_key(tenant, job_id, spec)).on(dates)
+
+
+def by_texts(
+    cron: str, zone: str, every_ms: int, anchor_at: int, timing: Timing, job_key: str | None
+) -> Plan:
+    """The plan of an interval or, where `every_ms` is NONE_AT, of a cron expression. Raises ScheduleError."""
+    day_match, gap, fold = cast(DayMatch, timing.day_match), cast(Gap, timing.gap), cast(Fold, timing.fold)
+    rule = parse_schedule(cron, job_key, day_match) if every_ms == NONE_AT else Every(every_ms)
+    return Plan(rule, zone, gap, fold, anchor_at, timing.start_at, timing.end_at)
 
 
 def next_at(book: Book, tenant: str, job_id: str, spec: Spec, after: int) -> int:
@@ -61,13 +70,7 @@ def _key(tenant: str, job_id: str, spec: Spec) -> Key:
 
 @lru_cache(maxsize=1 << 12)
 def _plan(cron: str, zone: str, every_ms: int, anchor_at: int, timing: bytes, job_key: str | None) -> Plan:
-    given = _decode(timing) if timing else DEFAULT
-    rule: CronRule | Every = (
-        parse_schedule(cron, job_key, cast(DayMatch, given.day_match)) if cron else Every(every_ms)
-    )
-    return Plan(
-        rule, zone, cast(Gap, given.gap), cast(Fold, given.fold), anchor_at, given.start_at, given.end_at
-    )
+    return by_texts(cron, zone, every_ms, anchor_at, _decode(timing) if timing else DEFAULT, job_key)
 
 
 @lru_cache(maxsize=1 << 16)
