@@ -18,7 +18,7 @@ RATE_MAX_PER_S: Final = 10_000
 
 
 class OperationFilter(msgspec.Struct, frozen=True, gc=False):
-    """Which executions are meant: those that fit every part. An empty text fits all."""
+    """Which executions or jobs are meant: those that fit every part. An empty text fits all."""
 
     task: str = ""
     queue: str = ""
@@ -28,6 +28,8 @@ class OperationFilter(msgspec.Struct, frozen=True, gc=False):
     from_at: int = NONE_AT  # ms, -1 = any: given up at or after; of a backfill, the first instant
     until_at: int = NONE_AT  # ms, -1 = any: given up before; of a backfill, behind the last instant
     job_id: str = ""  # of one job
+    tag: str = ""  # that the job has
+    status: str = ""  # of the job: active or paused
 
     def fits_end(self, given_up_at: int, cause: str, error_type: str) -> bool:
         """Whether an execution that ended so is meant, as far as its end says."""
