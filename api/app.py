@@ -24,6 +24,7 @@ from api.routes import (
     job_changes,
     jobs,
     limits,
+    lists,
     operations,
     queues,
     schedules,
@@ -45,6 +46,7 @@ def create_app(services: Services) -> FastAPI:
     for module in (
         batch,
         jobs,
+        lists,
         job_changes,
         executions,
         dead_letters,

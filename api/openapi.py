@@ -14,6 +14,7 @@ from minutebook import __version__
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
+from minutebook.client.list_models import ExecutionsPage, JobPage, Overview
 from minutebook.client.models import (
     AlertPage,
     BatchRequest,
@@ -63,8 +64,10 @@ _MODELS: Final = (
     DryRun,
     DeclaredTaskPage,
     ExecutionPage,
+    ExecutionsPage,
     Job,
     JobChange,
+    JobPage,
     JobRequest,
     JobVersionPage,
     Limit,
@@ -74,6 +77,7 @@ _MODELS: Final = (
     Operation,
     OperationPage,
     OperationRequest,
+    Overview,
     Preview,
     PreviewRequest,
     Problem,

@@ -11,6 +11,7 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.list_models import ExecutionSummary, Overview
 from minutebook.client.models import (
     Alert,
     BatchResult,
@@ -53,6 +54,7 @@ __all__ = [
     "DryRun",
     "Execution",
     "ExecutionPage",
+    "ExecutionSummary",
     "Job",
     "JobChange",
     "JobRequest",
@@ -63,6 +65,7 @@ __all__ = [
     "MisfireRequest",
     "NotFoundError",
     "Operation",
+    "Overview",
     "Problem",
     "Queue",
     "RefusedError",

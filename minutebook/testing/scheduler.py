@@ -153,6 +153,7 @@ class InMemoryScheduler:
         start_deadline: Duration | None = None,
         priority: int = PRIORITY,
         limit: str = "",
+        tags: Sequence[str] = (),
     ) -> str:
         """Create a job and answer its id. `payload` is anything that JSON can say; without an instant it is due now.
 
@@ -189,6 +190,7 @@ class InMemoryScheduler:
                 timeout_ms=duration_ms(timeout),
                 priority=priority,
                 limit=limit,
+                tags=list(tags),
                 policy=_policy(retry, max_losses, deadline, start_deadline),
                 timing=_with(timing, misfire or MisfireRequest(), calendars or CalendarsRequest()),
             )
