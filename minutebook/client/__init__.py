@@ -31,7 +31,14 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
-from minutebook.client.operation_models import BackfillDryRun, DeadLetterFilter, DryRun, Operation
+from minutebook.client.operation_models import (
+    BackfillDryRun,
+    DeadLetterFilter,
+    DryRun,
+    JobDryRun,
+    JobFilter,
+    Operation,
+)
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
@@ -57,6 +64,8 @@ __all__ = [
     "ExecutionSummary",
     "Job",
     "JobChange",
+    "JobDryRun",
+    "JobFilter",
     "JobRequest",
     "JobVersion",
     "Limit",

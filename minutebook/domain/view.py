@@ -162,6 +162,16 @@ class PartitionView:
         progress = self.read("progress", key, Progress) if hot is None else hot.progress
         return None if row is None or progress is None else (row, progress)
 
+    def jobs_named(self, tenant: str, start: str) -> Iterator[tuple[str, JobRow, Progress]]:
+        """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, by id. Reads committed rows only."""
+        prefix = keys.job_row(self.prefix, tenant, "")
+        first = prefix + start.encode()
+        for key, value in self.rows.scan("jobs", first, first + b"\xff"):
+            job_id = key[len(prefix) :].decode()
+            found = self.job(tenant, job_id)
+            if found is not None:
+                yield job_id, _DECODERS[JobRow](value), found[1]
+
     def versions(self, tenant: str, job_id: str, through: int | None = None) -> Iterator[JobRow]:
         """Versions of a job, the latest first, from number `through` on. Reads committed rows only."""
         job = keys.job_row(self.prefix, tenant, job_id)
@@ -254,19 +264,6 @@ class PartitionView:
         key = keys.limit_row(self.prefix, tenant, name)
         return self.read("permits_asked", key, PermitsAskedRow) or PermitsAskedRow()
 
-    def lacks_permit(self, tenant: str, key: str, now: int) -> bool:
-        """Whether what is queued here with that key (empty = none) waits for a permit: one is asked for and has not come,
-        or a limit that holds is paused at `now`.
-        """
-        for name in {key, ""}:
-            limit = self.limit(tenant, name)
-            if limit is None or limit.is_deleted:
-                continue
-            asked = self.permits_asked(tenant, name)
-            if now < limit.paused_until or (asked.version == limit.version and asked.count):
-                return True
-        return False
-
     def task(self, name: str) -> TaskRow | None:
         """What a task takes, where this partition is its home."""
         return self.read("tasks", self.prefix + name.encode(), TaskRow)
@@ -288,11 +285,6 @@ class PartitionView:
             return None
         # A range of skipped instants goes by its first one.
         return self.execution_at(key) or self.execution_at(key + b"s")
-
-    def decode_execution(self, value: bytes) -> ExecutionRow:
-        """An execution as it is stored."""
-        found: ExecutionRow = _DECODERS[ExecutionRow](value)
-        return found
 
     def execution_at(self, key: bytes) -> ExecutionRow | None:
         """The execution under a key."""

@@ -26,6 +26,7 @@ LANES_MAX: Final = 32
 """Tasks of a queue that are walked side by side; of more the statuses are walked."""
 LAST_AT: Final = (1 << 63) - 1
 
+_decode_execution = msgspec.msgpack.Decoder(ExecutionRow).decode
 _decode_count = msgspec.msgpack.Decoder(int).decode
 
 Found = tuple[bytes, bytes]
@@ -87,7 +88,7 @@ def executions_of_job(
     for key, value in scan("executions", job + b"\0" + first, job + b"\0" + last + b"\xff"):
         place = key[len(job) + 1 : size] + name + b"\0" + key[size:]
         if span.first <= place < span.end:
-            yield place, part.decode_execution(value)
+            yield place, _decode_execution(value)
 
 
 def lane_of_version(part: PartitionView, tenant: str, job_id: str, version: int) -> tuple[str, str]:
