@@ -46,6 +46,7 @@ class Deliveries:
         found: list[Feed] = []
         last, self._last = self._last, {}
         for feed in feeds:
+            feed.end = ends[feed.place]
             before = last.get(feed.place, _Seen(-1, False, 0))
             has_moved = feed.delivered != before.delivered
             is_behind = ends[feed.place] > feed.seen + 1

@@ -73,7 +73,7 @@ class DueRecords:
                 rows += len(hints)
                 for hint in hints:
                     if hint.is_repeat:
-                        metrics.REPUBLISHED.labels(queue).inc()
+                        metrics.REPUBLISHED.add((queue,))
                     encoded = _Encoded(hint.key, hint.record.execution.encode(), codec.encode(hint.record))
                     self._waiting[queue].append(encoded)
                     self._bytes[queue] += len(encoded.value)
