@@ -45,10 +45,19 @@ def run(
             help="Time for tasks to finish when asked to leave, such as 30s.",
         ),
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            envvar="MINUTEBOOK_WORKER_METRICS_PORT",
+            help="Port for health and metrics, on 127.0.0.1; none if not given.",
+        ),
+    ] = None,
 ) -> None:
     """Run the tasks of an app until SIGTERM or SIGINT; a second signal ends it at once."""
     tasks = load(target)
-    settings = _settings(queues=queues, concurrency=concurrency, grace_s=_seconds(grace))
+    settings = _settings(
+        queues=queues, concurrency=concurrency, grace_s=_seconds(grace), metrics_port=metrics_port
+    )
     _log_to_stderr()
     gc.collect()
     gc.freeze()

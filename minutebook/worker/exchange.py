@@ -134,6 +134,11 @@ class Exchange:
         """Whether no slot is taken and everything is reported and acknowledged."""
         return self._offers.free == self._offers.slots and all(session.is_quiet for session in self._sessions)
 
+    @property
+    def slots(self) -> tuple[int, int]:
+        """Busy and free ones."""
+        return self._offers.slots - self._offers.free, self._offers.free
+
     def reports(self, now: float) -> list[tuple[int, Report]]:
         """Reports that must go now, with their partitions; they count as on their way."""
         return [
