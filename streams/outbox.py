@@ -138,6 +138,8 @@ class Outbox:
             *_origin(topics.EVENTS, self._partition, output.offset, record.cause),
             *self._cloud_event(name, "DeadLetter", f"{record.tenant}/{record.job_id}"),
         ]
+        if output.traceparent:
+            headers.append(("traceparent", output.traceparent.encode()))
         return await self._put(
             topics.DEAD_LETTERS, codec.encode(record), self._partition, output.key.encode(), headers
         )

@@ -19,6 +19,7 @@ from minutebook.domain.events import Event
 from minutebook.domain.outputs import Output, ToSession, outputs
 from minutebook.domain.records import Tick
 from minutebook.errors import ClockError, OwnershipLostError
+from minutebook.grant_spans import with_spans
 from minutebook.log.apply import move_cursor, take
 from minutebook.log.draft import Draft
 from minutebook.log.port import Ack, RawRecord
@@ -237,7 +238,11 @@ class Owner:
                 )
 
     async def _send_outputs(self, events: Iterable[tuple[Event, int]], frame: int, start_at: int) -> None:
-        found = outputs(self._book, events, self.partition, self._process.partitions, start_at)
+        found = with_spans(
+            self._book,
+            outputs(self._book, events, self.partition, self._process.partitions, start_at),
+            start_at,
+        )
         for output in found:
             if isinstance(output, ToSession):
                 self._core.sessions.overruns.granted(output, start_at)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import structlog
 
-from minutebook import ids
+from minutebook import ids, tracing
 from minutebook.client.times import datetime_of
 from minutebook.worker.progress import Note, noted
 
@@ -114,6 +114,11 @@ class Context:
     def draining(self) -> bool:
         """Whether the worker leaves; the attempt has until the end of the grace to finish."""
         return self._phase.is_draining
+
+    @property
+    def trace(self) -> str:
+        """W3C `traceparent` to pass on to what the task calls; empty where nothing is traced."""
+        return tracing.current() or self._run.traceparent
 
     @property
     def logger(self) -> Any:

@@ -225,7 +225,7 @@ def is_whole(record: Inbox) -> bool:
     if it is None:
         return True
     columns = (it.rows, it.tenant, it.executions, it.attempts, it.task, it.queue, it.scheduled_at, it.due_at)
-    sparse = (it.max_attempts, it.deadlines_at, it.details)
+    sparse = (it.max_attempts, it.deadlines_at, it.details, it.traceparents)
     rows = len(it.payloads)
     return all(len(column) == rows for column in (*columns, it.timeout_ms)) and all(
         len(column) in (0, rows) for column in sparse

@@ -10,7 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
+from opentelemetry import trace
 
+from minutebook import tracing
 from minutebook.client.mint import mint_id
 from minutebook.domain import events as facts
 from minutebook.domain.commands import (
@@ -27,6 +29,7 @@ from minutebook.worker.kafka import KafkaChannel
 from tests.crash.joblog import JobLog
 from tests.crash.ledger import Ledger
 from tests.crash.stack import TENANT, Stack, job, now_ms
+from tests.spans import collected, ids
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 GRANTS = (facts.ExecutionsDueGranted, facts.ExecutionsGranted)
@@ -303,3 +306,23 @@ async def test_leaving_worker_hands_its_tasks_to_another(stack: Stack) -> None:
         release.set()
         async with workers(stack, app, concurrency=5):
             assert await outcomes(stack, jobs) == {"succeeded": 5}
+
+
+async def test_a_run_goes_on_in_the_trace_of_its_submission(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner's process has no provider: it hands the context on where the run is near."""
+    app = App()
+
+    @app.task("traced")
+    async def traced(payload: None) -> None: ...
+
+    with collected(monkeypatch) as spans:
+        async with workers(stack, app):
+            with trace.get_tracer("test").start_as_current_span("submit") as submitted:
+                near = job(task="traced", run_at=now_ms() + 500, traceparent=tracing.current())
+            stack.send(near)
+            assert await outcomes(stack, [near]) == {"succeeded": 1}
+        (run,) = spans.named("run traced")
+    assert run.parent is not None
+    assert ids(run.parent) == ids(submitted.get_span_context())
