@@ -69,7 +69,7 @@ class Guard:
             return
         except Exception:
             trace_id = trace_id_of(request)
-            _log.exception("request failed", trace_id=trace_id, method=scope["method"])
+            _log.exception("request_failed", trace_id=trace_id, method=scope["method"])
             if started:
                 raise
             await response_of(Refused("internal"), trace_id)(scope, receive, sending)

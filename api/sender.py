@@ -139,7 +139,7 @@ class KafkaCommandLog:
         try:
             outcome = await self._append(partition, packed)
         except (KafkaError, OSError) as error:
-            _log.warning("commands not acknowledged", partition=partition, reason=repr(error))
+            _log.warning("commands_not_acknowledged", partition=partition, reason=repr(error))
             await self._renew()
         finally:
             _settle(packed, outcome)

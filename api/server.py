@@ -129,7 +129,7 @@ def open_rows(folder: Path, cache_bytes: int) -> RocksRows:
     except Exception as error:  # rocksdict raises plain Exception
         if "Corruption" not in str(error):
             raise
-        _log.warning("view is damaged and folded again", folder=str(folder), reason=str(error))
+        _log.warning("view_damaged", folder=str(folder), reason=str(error))
         shutil.rmtree(folder)
         return RocksRows(folder, FAMILIES, cache_bytes=cache_bytes)
 

@@ -108,7 +108,7 @@ def _add_agent(app: Any, kafka: KafkaSettings, host: Host, topic: str) -> None:
         except asyncio.CancelledError:
             raise
         except BaseException:
-            log.exception("agent failed", topic=topic)
+            log.exception("agent_failed", topic=topic)
             leave(f"agent of {topic} failed")
 
     app.agent(source, name=f"minutebook.{topic}", concurrency=1)(take)

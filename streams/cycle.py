@@ -202,7 +202,7 @@ class Cycle:
                 self._reports_read[record.offset] = report
                 self.reports.hear_ahead(record.offset, report, record.stamp)
         except Exception as error:
-            log.debug("a report is not heard before its turn", offset=record.offset, error=str(error))
+            log.debug("report_not_heard_ahead", offset=record.offset, error=str(error))
 
     def _may_results_wait(self, now: int) -> bool:
         """Starts go first: in a burst, and while something can be granted, results that are young enough wait."""
@@ -272,9 +272,7 @@ class Cycle:
         except DecodeError as error:
             self._reject(topic, record, str(error), draft)
         except Exception as error:
-            log.exception(
-                "an input cannot be decided", partition=self._partition, topic=topic, offset=record.offset
-            )
+            log.exception("input_not_decided", partition=self._partition, topic=topic, offset=record.offset)
             raise Redo(topic, record.offset) from error
         draft.weigh(since, len(record.value or b""))
 

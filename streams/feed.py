@@ -192,7 +192,7 @@ class Feed:
                 await self._room.wait()
                 self._accept(record)
         except KafkaError as error:
-            log.warning("input not readable, trying again", topic=self._topic, error=type(error).__name__)
+            log.warning("input_not_readable", topic=self._topic, error=type(error).__name__)
             await asyncio.sleep(RETRY_S)
         else:
             self._expected = max(self._expected, end)

@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 def leave(reason: str) -> None:
     """End this process at once, without any further step: the next owner reads the log."""
-    log.critical("leaving", reason=reason)
+    log.critical("owners_leaving", reason=reason)
     os._exit(EXIT_LEAVE)
 
 
@@ -61,7 +61,7 @@ class Host:
         metrics.REBALANCES.add()
         whole = {partition for partition, names in partitions.items() if names == set(topics.INPUTS)}
         for partition in partitions.keys() - whole:
-            log.error("input topics are assigned apart, not serving", partition=partition)
+            log.error("partition_assigned_apart", partition=partition)
         await self.revoked(set(self._owners) - whole)
         for partition in sorted(whole - set(self._owners)):
             self._open(partition)
@@ -81,7 +81,7 @@ class Host:
             await asyncio.sleep(CLOCK_AGAIN_S)
             self._leave(str(error))
         except OwnershipLostError as error:
-            log.warning("partition lost", partition=owner.partition, reason=str(error))
+            log.warning("partition_lost", partition=owner.partition, reason=str(error))
             await owner.close()
             await asyncio.sleep(AGAIN_S)
             if self._owners.get(owner.partition) is owner and not owner.is_stopping:
@@ -89,11 +89,11 @@ class Host:
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            log.exception("owner failed", partition=owner.partition)
+            log.exception("owner_failed", partition=owner.partition)
             self._leave(f"partition {owner.partition}: {type(error).__name__}: {error}")
 
     def _halt(self, partition: int, error: BaseException) -> None:
-        log.critical("partition halted", partition=partition, reason=str(error))
+        log.critical("partition_halted", partition=partition, reason=str(error))
         self.halted[partition] = str(error)
 
     async def revoked(self, partitions: set[int]) -> None:

@@ -85,7 +85,7 @@ class Owner:
             self.state = "serving"
             metrics.REBALANCE.observe(self._process.clock.monotonic() - self._opened_at)
             log.info(
-                "serving",
+                "partition_served",
                 partition=self.partition,
                 epoch=self._book.cursor.epoch,
                 position=self._reader.position,

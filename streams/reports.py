@@ -153,7 +153,7 @@ class Reports:
             return
         acknowledged_at = now if self.tick_acknowledged_at is None else self.tick_acknowledged_at
         if max(acknowledged_at - self.tick_sent_at, abs(stamp - self.tick_sent_at)) > TICK_WAIT_MS:
-            log.warning("broker was away: leases start again", partition=self._partition)
+            log.warning("leases_restarted", partition=self._partition)
             self._sessions.restart_deadlines(stamp)
         else:
             self._sessions.evidence = max(self._sessions.evidence, stamp)

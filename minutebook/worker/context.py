@@ -9,6 +9,7 @@ import msgspec
 import structlog
 
 from minutebook import ids, tracing
+from minutebook.actions import TASK
 from minutebook.client.times import datetime_of
 from minutebook.worker.progress import Note, noted
 
@@ -124,12 +125,14 @@ class Context:
     def logger(self) -> Any:
         """A structlog logger with the attempt's fields."""
         return structlog.get_logger("minutebook.task").bind(
+            action=TASK,
             job_id=self.job_id,
             execution_id=self.execution_id,
             attempt=self.attempt,
             task=self.task,
             queue=self.queue,
             tenant=self.tenant,
+            partition=self._run.partition,
         )
 
     def request_cancel(self) -> None:

@@ -163,7 +163,7 @@ class Link:
             async with asyncio.timeout(_CLOSE_S):
                 await self._channel.close()
         except TimeoutError:
-            log.warning("left without saying goodbye to the broker")
+            log.warning("left_without_goodbye")
 
     async def _read(self, exchange: Exchange) -> None:
         while True:
@@ -181,7 +181,7 @@ class Link:
         for command in self._declared:
             if not await self._channel.command(task_key(command.name), codec.encode(command)):
                 log.warning(
-                    "tasks are not declared: payloads are checked here alone",
+                    "tasks_not_declared",
                     remedy="allow this worker to write job-commands",
                 )
                 return
@@ -196,9 +196,9 @@ class Link:
     def _look_for_acks(self, now: float) -> None:
         is_overdue = any(now - sent_at > UNACKNOWLEDGED_S for sent_at in self._sent_at.values())
         if is_overdue and not self._is_overdue:
-            log.warning("the broker does not acknowledge reports, trying on")
+            log.warning("reports_not_acknowledged")
         if self._is_overdue and not is_overdue:
-            log.info("the broker acknowledges reports again")
+            log.info("reports_acknowledged")
         self._is_overdue = is_overdue
 
     async def _speak(self, exchange: Exchange, group: asyncio.TaskGroup) -> None:
@@ -264,9 +264,9 @@ def _inbox(value: bytes) -> Inbox | None:
     try:
         record = codec.decode(value)
     except DecodeError as error:
-        log.error("an inbox record cannot be read", reason=str(error))
+        log.error("inbox_record_unreadable", reason=str(error))
         return None
     if not isinstance(record, Inbox) or not is_whole(record):
-        log.error("a broken record in the inbox", kind=type(record).__name__)
+        log.error("inbox_record_broken", kind=type(record).__name__)
         return None
     return record

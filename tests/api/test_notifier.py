@@ -130,7 +130,7 @@ async def test_broker_that_is_away_is_asked_again_and_again(
             Notifier(nowhere, lambda: deliveries(world, targets, tally), tally).run()
         )
         async with asyncio.timeout(30):
-            while sum(line["event"] == "alerts cannot be read, trying again" for line in lines) < 2:
+            while sum(line["event"] == "alerts_not_read" for line in lines) < 2:
                 await asyncio.sleep(0.01)
         assert not running.done()
         running.cancel()

@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import httpx
 import pytest
 from opentelemetry import trace
+from prometheus_client.parser import text_string_to_metric_families
 
 from minutebook import tracing
 from minutebook.client.mint import mint_id
@@ -24,6 +26,7 @@ from minutebook.domain.commands import (
     SubmitJob,
 )
 from minutebook.domain.policy import Policy
+from minutebook.metrics import OWNERS, exported_by
 from minutebook.worker import App, Cancel, Context, Drained, Fail, Retry, Snooze, Worker, WorkerSettings
 from minutebook.worker.kafka import KafkaChannel
 from tests.crash.joblog import JobLog
@@ -326,3 +329,30 @@ async def test_a_run_goes_on_in_the_trace_of_its_submission(
         (run,) = spans.named("run traced")
     assert run.parent is not None
     assert ids(run.parent) == ids(submitted.get_span_context())
+
+
+async def test_the_owner_exports_every_metric_and_counted_what_ran(stack: Stack) -> None:
+    app = App()
+
+    @app.task("counted")
+    async def counted(payload: None) -> None: ...
+
+    jobs = [job(task="counted", run_at=now_ms() + 500) for _ in range(10)]
+    async with workers(stack, app):
+        stack.submit(jobs)
+        assert await outcomes(stack, jobs) == {"succeeded": 10}
+    (owner,) = stack.processes
+    text = httpx.get(f"http://127.0.0.1:{owner.health_port}/metrics", trust_env=False).text
+    exported = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    assert exported == {row.name for row in exported_by(OWNERS)}
+    found = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    ended = ("queue", "default"), ("status", "succeeded"), ("task", "counted")
+    assert found["minutebook_attempts_finished_total", *ended] == 10
+    assert found["minutebook_due_lateness_seconds_count", ("queue", "default")] >= 10
+    assert found["minutebook_partition_lag_records", ("partition", "0"), ("topic", "job-commands")] == 0
+    assert found["minutebook_store_size_bytes", ("partition", "0")] > 0
+    assert found["minutebook_rebalances_total",] >= 1
