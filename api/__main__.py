@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 
 from pydantic import ValidationError
@@ -16,13 +15,12 @@ from minutebook.errors import SettingsError
 from minutebook.eventloop import new_event_loop
 from minutebook.log.admin import TopicSettings
 from minutebook.log.settings import KafkaSettings
-from minutebook.logs import log_json
+from minutebook.logs import log_to_stderr
 
 
 def main() -> int:
     """Serve until told to stop. Exit code 0, or 2 for settings that are refused."""
-    log_json()
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    log_to_stderr()
     try:
         settings = ProcessSettings(
             api=ApiSettings(), kafka=KafkaSettings(), topics=TopicSettings(), notify=NotifySettings()

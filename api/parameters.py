@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 
 from api.problems import Refused, refused_field
+from minutebook import tracing
 from minutebook.client.mint import mint_id
 from minutebook.ids import command_id_from_key, is_idempotency_key
 
@@ -99,8 +100,8 @@ def has_tag(request: Request, tag: str) -> bool:
 
 
 def traceparent_of(request: Request) -> str:
-    """W3C trace context of the caller; empty where it sent none that fits."""
-    text = request.headers.get("traceparent", "")
+    """W3C trace context that a job's runs go on with: the request's own span, else the caller's, empty where there is none."""
+    text = tracing.current() or request.headers.get("traceparent", "")
     return text if re.fullmatch(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", text) else ""
 
 

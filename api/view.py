@@ -80,7 +80,8 @@ class View:
         self.rows = rows
         self.parts = [PartitionView(rows, partition) for partition in range(partitions)]
         self.readers = [FrameReader(part.cursor.position, part.cursor.head) for part in self.parts]
-        self.void_frames = 0
+        self.voids: Counter[str] = Counter()
+        """Records that count for nobody, by why."""
         self._answers: dict[bytes, list[_Expected]] = {}
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
@@ -99,7 +100,7 @@ class View:
                 default=consumed,
             )
         else:
-            self.void_frames += 1
+            self.voids[taken.kind] += 1
         part.advance(CursorRow(record.offset, reader.head, reader.head_before, consumed))
         self._wake(part)
         if part.pending() >= COMMIT_ROWS:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
+from minutebook import tracing
 from minutebook.client.answers import decided as _decided
 from minutebook.client.answers import decoded as _decoded
 from minutebook.client.answers import refusal as _refusal
@@ -244,6 +245,9 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
         query: dict[str, str] | None = None,
     ) -> httpx.Response:
         sent = dict(headers or {})
+        traceparent = tracing.current()
+        if traceparent:
+            sent["traceparent"] = traceparent
         content = None
         if body is not None:
             content = msgspec.json.encode(body)

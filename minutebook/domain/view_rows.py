@@ -298,6 +298,11 @@ def due_minute(key: bytes) -> int:
     return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
 
 
+def due_tenant(key: bytes) -> str:
+    """Tenant in a key of due counts."""
+    return key[_PARTITION.size : -_INSTANT.size - 1].decode()
+
+
 def version_row(job: bytes, version: int) -> bytes:
     """Key of a version of a job that is its version no more: the latest sorts first."""
     return job + b"\0" + _VERSION.pack(_VERSION_MAX - version)

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
+from minutebook import tracing
 from minutebook.client.models import CalendarsRequest, MisfireRequest, Overlap, RetryRequest
 from minutebook.client.times import datetime_of, instant_of
 from minutebook.clock import ManualClock
@@ -188,6 +189,7 @@ class InMemoryScheduler:
                 every_ms=None if every is None else duration_ms(every),
                 zone=zone,
                 timeout_ms=duration_ms(timeout),
+                traceparent=tracing.current(),
                 priority=priority,
                 limit=limit,
                 tags=list(tags),

@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from docs import generate_settings, generate_topics
+from docs import generate_actions, generate_metrics, generate_settings, generate_topics
 
 
 def test_settings_page_is_what_the_classes_say() -> None:
@@ -17,6 +17,16 @@ def test_settings_page_is_what_the_classes_say() -> None:
 def test_topics_page_is_what_the_table_says() -> None:
     remedy = "run `python -m docs.generate_topics`"
     assert generate_topics.PAGE.read_text() == generate_topics.page(), remedy
+
+
+def test_metrics_page_is_what_the_table_says() -> None:
+    remedy = "run `python -m docs.generate_metrics`"
+    assert generate_metrics.PAGE.read_text() == generate_metrics.page(), remedy
+
+
+def test_actions_page_is_what_the_list_says() -> None:
+    remedy = "run `python -m docs.generate_actions`"
+    assert generate_actions.PAGE.read_text() == generate_actions.page(), remedy
 
 
 def test_every_settings_class_is_on_the_page() -> None:
