@@ -1,0 +1,108 @@
+"""Which commands there are. The module of each is loaded when it is asked for: a start stays quick, and a missing extra
+breaks its own commands alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from minutebook.cli.exits import ExitCode
+from minutebook.cli.output import fault
+from minutebook.cli.presentation import with_presentation
+
+
+class Noun(NamedTuple):
+    """Where the commands of a noun are, what `--help` says of it, and the extra that it needs beside `cli`."""
+
+    module: str
+    help: str
+    attribute: str = "app"
+    extra: str = ""
+
+
+NOUNS: Final = {
+    "alert": Noun("alert", "Alerts: what people must hear of."),
+    "calendar": Noun(
+        "calendar", "Calendars: dates on which the jobs that name one do not run, or run alone."
+    ),
+    "dead-letter": Noun("dead_letter", "Dead letters: executions that were given up."),
+    "dev": Noun(
+        "dev",
+        "Run Kafka, owners, API and workers, and restart what dies. Ctrl-C stops all.",
+        "dev",
+        "embedded",
+    ),
+    "execution": Noun("execution", "Executions: what became of one instant of a job."),
+    "job": Noun("job_changes", "Jobs: what to run, and when."),
+    "limit": Noun("limit", "Limits: how much of a tenant, or of the jobs that name one, runs."),
+    "operation": Noun("operation", "Bulk operations: many executions at once."),
+    "queue": Noun("queue", "Queues: lines of work."),
+    "schedule": Noun("schedule", "Schedules: what one means."),
+    "task": Noun("task", "Tasks: what workers can run, and the payloads they take."),
+    "topics": Noun("topics", "The topics of one installation.", extra="embedded"),
+    "version": Noun("version", "Print the version.", "version"),
+    "worker": Noun("workers", "Workers: processes that run tasks.", extra="worker"),
+}
+
+
+class Nouns(TyperGroup):
+    """The nouns of the command, of which only the one that is asked for is loaded."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=noun.help) for name, noun in sorted(NOUNS.items())}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The noun's commands, whole; an error with the nearest name for one that does not exist."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, loaded(str(name)), rest
+
+
+def loaded(name: str) -> Any:
+    """The commands of a noun; one that explains what is missing where they cannot be loaded."""
+    noun = NOUNS[name]
+    try:
+        found = getattr(importlib.import_module(f"minutebook.cli.{noun.module}"), noun.attribute)
+    except ModuleNotFoundError as error:
+        if not noun.extra:
+            raise
+        found = _missing(name, noun.extra, error)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer()
+        alone.command(name)(found)
+        found = alone
+    command = typer.main.get_command(found)
+    command.name = name
+    return with_presentation(command)
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command by its words, such as `("job", "show")`, sorted. Loads all of them."""
+    for name in sorted(NOUNS):
+        yield from _below((name,), loaded(name))
+
+
+def _below(words: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield words, command
+        return
+    for name in sorted(below):
+        yield from _below((*words, name), below[name])
+
+
+def _missing(name: str, extra: str, error: ModuleNotFoundError) -> typer.Typer:
+    text = f"`minutebook {name}` needs {error.name!r}: install it with `pip install 'minutebook[{extra}]'`"
+    app = typer.Typer(help=f"Needs the extra `{extra}`.")
+
+    @app.command(name, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+    def explain() -> None:
+        fault(text)
+        raise typer.Exit(ExitCode.USAGE)
+
+    return app
