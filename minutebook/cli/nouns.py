@@ -27,6 +27,11 @@ class Noun(NamedTuple):
 
 NOUNS: Final = {
     "alert": Noun("alert", "Alerts: what people must hear of."),
+    "apply": Noun(
+        "apply",
+        "Create or replace the jobs that files declare. Nothing is written if any entry is bad; jobs that no file names stay.",
+        "apply",
+    ),
     "calendar": Noun(
         "calendar", "Calendars: dates on which the jobs that name one do not run, or run alone."
     ),

@@ -31,6 +31,7 @@ from minutebook.client.models import (
     WholeExecution,
 )
 from minutebook.client.operation_models import BackfillDryRun, DeadLetterFilter, DryRun, Operation
+from minutebook.client.put_models import PutEffect
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "NotFoundError",
     "Operation",
     "Problem",
+    "PutEffect",
     "Queue",
     "RefusedError",
     "RetryChange",
