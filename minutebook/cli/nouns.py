@@ -45,7 +45,7 @@ NOUNS: Final = {
     "execution": Noun("execution", "Executions: what became of one instant of a job."),
     "job": Noun("job_changes", "Jobs: what to run, and when."),
     "limit": Noun("limit", "Limits: how much of a tenant, or of the jobs that name one, runs."),
-    "operation": Noun("operation", "Bulk operations: many executions at once."),
+    "operation": Noun("operation", "Bulk operations: many executions or jobs at once."),
     "queue": Noun("queue", "Queues: lines of work."),
     "schedule": Noun("schedule", "Schedules: what one means."),
     "task": Noun("task", "Tasks: what workers can run, and the payloads they take."),
