@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 
 from pydantic import ValidationError
@@ -12,6 +13,7 @@ from api.notifier.settings import NotifySettings
 from api.priority import step_back
 from api.server import serve
 from api.settings import ApiSettings, ProcessSettings
+from minutebook.environment import require_known_names
 from minutebook.errors import SettingsError
 from minutebook.eventloop import new_event_loop
 from minutebook.log.admin import TopicSettings
@@ -24,6 +26,7 @@ def main() -> int:
     log_json()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     try:
+        require_known_names(os.environ, ApiSettings, KafkaSettings, NotifySettings)
         settings = ProcessSettings(
             api=ApiSettings(), kafka=KafkaSettings(), topics=TopicSettings(), notify=NotifySettings()
         )

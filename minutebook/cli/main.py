@@ -6,12 +6,9 @@ import sys
 
 import typer
 
-from minutebook.cli.nouns import Nouns
+from minutebook.cli.nouns import PREFIX, Nouns
 from minutebook.cli.output import fault
 from minutebook.errors import MinutebookError
-
-PREFIX = "MINUTEBOOK"
-"""Of the environment name of every option: `MINUTEBOOK_JOB_SUBMIT_QUEUE` is `--queue` of `minutebook job submit`."""
 
 app = typer.Typer(
     cls=Nouns,

@@ -35,6 +35,7 @@ NOUNS: Final = {
     "calendar": Noun(
         "calendar", "Calendars: dates on which the jobs that name one do not run, or run alone."
     ),
+    "config": Noun("config", "Settings: their values and sources, and what is wrong."),
     "dead-letter": Noun("dead_letter", "Dead letters: executions that were given up."),
     "dev": Noun(
         "dev",
@@ -90,6 +91,33 @@ def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command by its words, such as `("job", "show")`, sorted. Loads all of them."""
     for name in sorted(NOUNS):
         yield from _below((name,), loaded(name))
+
+
+PREFIX: Final = "MINUTEBOOK"
+"""Of the environment name of every option: `MINUTEBOOK_JOB_SUBMIT_QUEUE` is `--queue` of `minutebook job submit`."""
+
+
+def option_name(words: tuple[str, ...], option: Any) -> str:
+    """Environment name of an option of a command."""
+    if option.envvar:
+        return str(option.envvar)
+    return "_".join((PREFIX, *words, option.name)).upper().replace("-", "_")
+
+
+def option_names() -> set[str]:
+    """Environment names of all options and arguments of all commands."""
+    return {
+        option_name(words, option)
+        for words, command in commands()
+        for option in command.params
+        if option.envvar or option.param_type_name == "option"
+    }
+
+
+def options_of(app: typer.Typer) -> Iterator[Any]:
+    """Options and arguments of all commands of another Typer app."""
+    for _, command in _below((), typer.main.get_command(app)):
+        yield from command.params
 
 
 def _below(words: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
