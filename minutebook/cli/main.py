@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from minutebook.cli.exits import ExitCode
 from minutebook.cli.nouns import PREFIX, Nouns
 from minutebook.cli.output import fault
 from minutebook.errors import MinutebookError
@@ -32,3 +33,11 @@ def run() -> None:
 
         fault(str(error))
         sys.exit(exit_code_of(error))
+    except ValueError as error:
+        from minutebook.cli.refused_settings import refused_settings
+
+        refused = refused_settings(error)
+        if not refused:
+            raise
+        fault(refused)
+        sys.exit(ExitCode.USAGE)

@@ -43,6 +43,11 @@ NOUNS: Final = {
         "dev",
         "embedded",
     ),
+    "doctor": Noun(
+        "doctor",
+        "Check brokers, topics, groups, schemas, clock, lag, disk, open files, Java and API; a remedy for each finding.",
+        "doctor",
+    ),
     "execution": Noun("execution", "Executions: what became of one instant of a job."),
     "job": Noun("job_changes", "Jobs: what to run, and when."),
     "limit": Noun("limit", "Limits: how much of a tenant, or of the jobs that name one, runs."),

@@ -110,6 +110,10 @@ class Client(ChangeCalls, OperationCalls, FleetCalls):
         """Close the connections."""
         await self._http.aclose()
 
+    async def check_ready(self) -> None:
+        """Raises UnavailableError with the reason where the API cannot answer now. Needs no key."""
+        await self._send("GET", "/readyz")
+
     async def submit(self, job: JobRequest, *, key: str | None = None) -> Job | Command:
         """Create a job. `key`: idempotency key, made if absent. A Command comes back where the decision takes long."""
         headers = {"idempotency-key": key or mint_id()}
@@ -317,6 +321,10 @@ class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls):
         """Close the connections."""
         self._runner.run(self._client.close())
         self._runner.close()
+
+    def check_ready(self) -> None:
+        """See `Client.check_ready`."""
+        self._run(self._client.check_ready())
 
     def submit(self, job: JobRequest, *, key: str | None = None) -> Job | Command:
         """See `Client.submit`."""

@@ -9,19 +9,19 @@ from importlib import import_module
 
 import httpx
 import pytest
-from pydantic import SecretStr
 
 from minutebook.cli import main
 from minutebook.cli.nouns import NOUNS
-from minutebook.client import ClientSettings, SyncClient
+from minutebook.client import SyncClient
 
 Run = Callable[..., int]
 
 
 def runner(transport: httpx.AsyncBaseTransport, key: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command line, its calls going to `transport` under `key`; answers with the exit code."""
-    settings = ClientSettings(url="http://api", api_key=SecretStr(key), retries_max=0)
-    client = partial(SyncClient, settings, transport=transport)
+    for name, value in (("URL", "http://api"), ("API_KEY", key), ("RETRIES_MAX", "0")):
+        monkeypatch.setenv(f"MINUTEBOOK_CLIENT_{name}", value)
+    client = partial(SyncClient, transport=transport)
     for name in sorted({noun.module for noun in NOUNS.values()} | {"job", "backfill"}):
         module = import_module(f"minutebook.cli.{name}")
         if hasattr(module, "SyncClient"):

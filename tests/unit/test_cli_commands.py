@@ -159,3 +159,11 @@ def test_instant_is_shown_as_asked(run: Run, monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_distance_is_told_by_its_two_largest_units(ms: int, told: str) -> None:
     assert from_now(ms) == told
+
+
+def test_setting_that_is_refused_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MINUTEBOOK_CLIENT_TIMEOUT_S", "soon")
+    assert run("job", "show", "a") == 2
+    assert "MINUTEBOOK_CLIENT_TIMEOUT_S: Input should be a valid number" in capsys.readouterr().err
