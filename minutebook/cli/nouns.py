@@ -35,6 +35,7 @@ NOUNS: Final = {
     "calendar": Noun(
         "calendar", "Calendars: dates on which the jobs that name one do not run, or run alone."
     ),
+    "command": Noun("command", "Commands: what became of one that was not decided in time."),
     "config": Noun("config", "Settings: their values and sources, and what is wrong."),
     "dead-letter": Noun("dead_letter", "Dead letters: executions that were given up."),
     "dev": Noun(

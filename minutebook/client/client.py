@@ -204,6 +204,10 @@ class Client(ChangeCalls, OperationCalls, FleetCalls):
         async for item in self._items("/v1/queues", QueuePage):
             yield item
 
+    async def queue(self, name: str) -> Queue:
+        """A queue that the caller may use."""
+        return _decoded(await self._send("GET", f"/v1/queues/{quote(name, safe='')}"), Queue)
+
     async def pause_queue(self, name: str, *, reason: str = "") -> Queue | Command:
         """Grant nothing of a queue any more; answered once every partition knows it."""
         return await self._change_queue(name, "pause", reason)
@@ -390,6 +394,10 @@ class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls):
     def queues(self) -> Iterator[Queue]:
         """See `Client.queues`."""
         return self._each(self._client.queues())
+
+    def queue(self, name: str) -> Queue:
+        """See `Client.queue`."""
+        return self._run(self._client.queue(name))
 
     def pause_queue(self, name: str, *, reason: str = "") -> Queue | Command:
         """See `Client.pause_queue`."""
