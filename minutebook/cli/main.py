@@ -7,7 +7,7 @@ import sys
 import typer
 
 from minutebook.cli.exits import ExitCode
-from minutebook.cli.nouns import PREFIX, Nouns
+from minutebook.cli.nouns import Nouns
 from minutebook.cli.output import fault
 from minutebook.errors import MinutebookError
 
@@ -27,7 +27,7 @@ def minutebook() -> None:
 def run() -> None:
     """Entry point of the console script: errors become a line on stderr and an exit code."""
     try:
-        app(prog_name="minutebook", auto_envvar_prefix=PREFIX)
+        app(prog_name="minutebook")
     except MinutebookError as error:
         from minutebook.cli.error_codes import exit_code_of
 

@@ -5,7 +5,7 @@ breaks its own commands alone.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import typer
@@ -62,6 +62,13 @@ NOUNS: Final = {
 }
 
 
+PREFIX: Final = "MINUTEBOOK"
+"""Of the environment name of every option: `MINUTEBOOK_JOB_SUBMIT_QUEUE` is `--queue` of `minutebook job submit`."""
+
+
+_ANYTHING: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
 class Nouns(TyperGroup):
     """The nouns of the command, of which only the one that is asked for is loaded."""
 
@@ -77,20 +84,48 @@ class Nouns(TyperGroup):
 
 def loaded(name: str) -> Any:
     """The commands of a noun; one that explains what is missing where they cannot be loaded."""
-    noun = NOUNS[name]
+    command = _made(name, NOUNS[name])
+    command.name = name
+    with_presentation(command)
+    for words, one in _below((name,), command):
+        _name_options(words, one)
+    return command
+
+
+def _made(name: str, noun: Noun) -> Any:
     try:
         found = getattr(importlib.import_module(f"minutebook.cli.{noun.module}"), noun.attribute)
     except ModuleNotFoundError as error:
         if not noun.extra:
             raise
-        found = _missing(name, noun.extra, error)
-    if not isinstance(found, typer.Typer):
-        alone = typer.Typer()
-        alone.command(name)(found)
-        found = alone
-    command = typer.main.get_command(found)
-    command.name = name
-    return with_presentation(command)
+        return _alone(name, _missing(name, noun.extra, error), _ANYTHING)
+    return typer.main.get_group(found) if isinstance(found, typer.Typer) else _alone(name, found)
+
+
+def _alone(name: str, function: Callable[..., None], context: dict[str, Any] | None = None) -> Any:
+    """A noun without verbs."""
+    app = typer.Typer(add_completion=False)
+    app.command(name, context_settings=context)(function)
+    return typer.main.get_command(app)
+
+
+def _missing(name: str, extra: str, error: ModuleNotFoundError) -> Callable[[], None]:
+    text = f"`minutebook {name}` needs {error.name!r}: install it with `pip install 'minutebook[{extra}]'`"
+
+    def explain() -> None:
+        fault(text)
+        raise typer.Exit(ExitCode.USAGE)
+
+    explain.__doc__ = f"Needs the extra `{extra}`."
+    return explain
+
+
+def _name_options(words: tuple[str, ...], command: Any) -> None:
+    """Give each option its environment name: that of its flag, where none is given."""
+    for option in command.params:
+        if option.param_type_name == "option" and not option.envvar:
+            flag = max(option.opts, key=len).lstrip("-")
+            option.envvar = "_".join((PREFIX, *words, flag)).upper().replace("-", "_")
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -99,25 +134,9 @@ def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
         yield from _below((name,), loaded(name))
 
 
-PREFIX: Final = "MINUTEBOOK"
-"""Of the environment name of every option: `MINUTEBOOK_JOB_SUBMIT_QUEUE` is `--queue` of `minutebook job submit`."""
-
-
-def option_name(words: tuple[str, ...], option: Any) -> str:
-    """Environment name of an option of a command."""
-    if option.envvar:
-        return str(option.envvar)
-    return "_".join((PREFIX, *words, option.name)).upper().replace("-", "_")
-
-
 def option_names() -> set[str]:
     """Environment names of all options and arguments of all commands."""
-    return {
-        option_name(words, option)
-        for words, command in commands()
-        for option in command.params
-        if option.envvar or option.param_type_name == "option"
-    }
+    return {str(one.envvar) for _, command in commands() for one in command.params if one.envvar}
 
 
 def options_of(app: typer.Typer) -> Iterator[Any]:
@@ -133,15 +152,3 @@ def _below(words: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ..
         return
     for name in sorted(below):
         yield from _below((*words, name), below[name])
-
-
-def _missing(name: str, extra: str, error: ModuleNotFoundError) -> typer.Typer:
-    text = f"`minutebook {name}` needs {error.name!r}: install it with `pip install 'minutebook[{extra}]'`"
-    app = typer.Typer(help=f"Needs the extra `{extra}`.")
-
-    @app.command(name, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-    def explain() -> None:
-        fault(text)
-        raise typer.Exit(ExitCode.USAGE)
-
-    return app

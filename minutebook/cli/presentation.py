@@ -64,15 +64,21 @@ def _options(
     """Carries the options; never run."""
 
 
+def _made() -> list[Any]:
+    carrier = typer.Typer(add_completion=False)
+    carrier.command()(_options)
+    return [option for option in typer.main.get_command(carrier).params if option.name != "help"]
+
+
+OPTIONS: Final = _made()
+"""As every command gets them."""
+
+
 def with_presentation(command: Any) -> Any:
     """The same command, each of its leaves with the options of this module."""
     below = getattr(command, "commands", None)
     if below is None:
-        carrier = typer.Typer(add_completion=False)
-        carrier.command()(_options)
-        command.params += [
-            option for option in typer.main.get_command(carrier).params if option.name != "help"
-        ]
+        command.params += OPTIONS
     else:
         for one in below.values():
             with_presentation(one)
