@@ -48,6 +48,7 @@ from minutebook.client.operation_models import (
     RedriveManyRequest,
 )
 from minutebook.client.preview_models import Preview, PreviewRequest
+from minutebook.client.put_models import PutEffect
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
@@ -83,6 +84,7 @@ _MODELS: Final = (
     Preview,
     PreviewRequest,
     Problem,
+    PutEffect,
     Queue,
     QueuePage,
     QueueRequest,

@@ -62,6 +62,14 @@ def wait_of(query: dict[str, str]) -> int:
     return int(text)
 
 
+def flag_of(request: Request, name: str) -> bool:
+    """A name of the query that is `true`, `false`, or not there. Raises Refused (bad-parameter)."""
+    text = request.query_params.get(name, "false")
+    if text not in ("true", "false"):
+        raise refused_field(name, "must be true or false", "bad-parameter")
+    return text == "true"
+
+
 def idempotency_key_of(request: Request, *, is_required: bool = False) -> str | None:
     """The `Idempotency-Key`. Raises Refused (bad-parameter)."""
     keys = request.headers.getlist("idempotency-key")

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 from msgspec import UNSET
 
+from minutebook.cli.backfill import backfill
 from minutebook.cli.job import JobId, rule_of, undecided, write_job
 from minutebook.cli.job import app as app
 from minutebook.cli.options import Key, Reason, duration, given_options, read_payload
@@ -40,6 +41,7 @@ from minutebook.client import (
     SyncClient,
 )
 
+app.command()(backfill)
 _VERSIONS: Final = ("version", "changed", "task", "when", "reason")
 
 

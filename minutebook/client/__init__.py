@@ -39,6 +39,7 @@ from minutebook.client.operation_models import (
     JobFilter,
     Operation,
 )
+from minutebook.client.put_models import PutEffect
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "Operation",
     "Overview",
     "Problem",
+    "PutEffect",
     "Queue",
     "RefusedError",
     "RetryChange",

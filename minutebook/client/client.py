@@ -112,6 +112,10 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
         """Close the connections."""
         await self._http.aclose()
 
+    async def check_ready(self) -> None:
+        """Raises UnavailableError with the reason where the API cannot answer now. Needs no key."""
+        await self._send("GET", "/readyz")
+
     async def submit(self, job: JobRequest, *, key: str | None = None) -> Job | Command:
         """Create a job. `key`: idempotency key, made if absent. A Command comes back where the decision takes long."""
         headers = {"idempotency-key": key or mint_id()}
@@ -201,6 +205,10 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
         """The queues that the caller may use, by name."""
         async for item in self._items("/v1/queues", QueuePage):
             yield item
+
+    async def queue(self, name: str) -> Queue:
+        """A queue that the caller may use."""
+        return _decoded(await self._send("GET", f"/v1/queues/{quote(name, safe='')}"), Queue)
 
     async def pause_queue(self, name: str, *, reason: str = "") -> Queue | Command:
         """Grant nothing of a queue any more; answered once every partition knows it."""
@@ -323,6 +331,10 @@ class SyncClient(SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCa
         self._runner.run(self._client.close())
         self._runner.close()
 
+    def check_ready(self) -> None:
+        """See `Client.check_ready`."""
+        self._run(self._client.check_ready())
+
     def submit(self, job: JobRequest, *, key: str | None = None) -> Job | Command:
         """See `Client.submit`."""
         return self._run(self._client.submit(job, key=key))
@@ -387,6 +399,10 @@ class SyncClient(SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCa
     def queues(self) -> Iterator[Queue]:
         """See `Client.queues`."""
         return self._each(self._client.queues())
+
+    def queue(self, name: str) -> Queue:
+        """See `Client.queue`."""
+        return self._run(self._client.queue(name))
 
     def pause_queue(self, name: str, *, reason: str = "") -> Queue | Command:
         """See `Client.pause_queue`."""
