@@ -25,6 +25,7 @@ from api.routes import (
     jobs,
     limits,
     operations,
+    problems,
     queues,
     schedules,
     tasks,
@@ -33,7 +34,7 @@ from api.routes import (
 )
 from api.services import Services
 
-PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz"})
+PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz", problems.PATH})
 """Paths that need no credential."""
 
 _CODES: Final = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
@@ -58,6 +59,7 @@ def create_app(services: Services) -> FastAPI:
         schedules,
         tasks,
         workers,
+        problems,
         health,
     ):
         # As they are: routers that are included are matched anew for each request.
