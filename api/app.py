@@ -27,6 +27,7 @@ from api.routes import (
     limits,
     lists,
     operations,
+    problems,
     queues,
     schedules,
     tasks,
@@ -35,7 +36,7 @@ from api.routes import (
 )
 from api.services import Services
 
-PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz"})
+PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz", problems.PATH})
 """Paths that need no credential."""
 TRACED: Final = "/v1/"
 """Health and pages have no spans: one is of no interest, the other's addresses may hold a token."""
@@ -72,6 +73,7 @@ def create_app(services: Services) -> FastAPI:
         schedules,
         tasks,
         workers,
+        problems,
         health,
     ):
         # As they are: routers that are included are matched anew for each request.
