@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, Protocol
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaTimeoutError
@@ -16,6 +16,30 @@ from minutebook.wire import topics
 _BOOTSTRAP_MS: Final = 10_000
 _POLL_MS: Final = 500
 _SILENT_POLLS_MAX: Final = 60
+
+
+class Until(NamedTuple):
+    """Where to end: after the record at `offset`, or before the first one stamped later than `at` (ms). None = the end."""
+
+    offset: int | None = None
+    at: int | None = None
+
+    def is_over(self, record: RawRecord) -> bool:
+        """Whether `record` lies behind the end asked for."""
+        if self.offset is not None and record.offset > self.offset:
+            return True
+        return self.at is not None and record.stamp > self.at
+
+
+TO_THE_END: Final = Until()
+
+
+Advance = Callable[[int, int], None]
+"""Told (partition, records read since the last call)."""
+
+
+def unheard(partition: int, records: int) -> None:
+    """Where nobody is told how far a reading is."""
 
 
 class Log(Protocol):

@@ -7,9 +7,8 @@ stops at the position of each copy to compare.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
 
 from minutebook.domain import events as facts
 from minutebook.errors import LogGapError
@@ -19,29 +18,11 @@ from minutebook.log.reader import CLOCK_BOUND_MS
 from minutebook.wire.frames import FORMAT_VERSION, Frame
 from replay.chain import Chain, Fault
 from replay.permits import PermitAudit
-from replay.reading import Log
+from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 from replay.refold import MakeRows, Refold, on_disk
 from replay.report import DIFFERENT, EQUAL, NO_COPY, NOT_ASKED, NOT_REACHED, Finding, PartitionReport, Report
 
-
-class Until(NamedTuple):
-    """Where to end: after the record at `offset`, or before the first one stamped later than `at` (ms). None = the end."""
-
-    offset: int | None = None
-    at: int | None = None
-
-    def is_over(self, record: RawRecord) -> bool:
-        """Whether `record` lies behind the end asked for."""
-        if self.offset is not None and record.offset > self.offset:
-            return True
-        return self.at is not None and record.stamp > self.at
-
-
-TO_THE_END: Final = Until()
-
 Copies = Mapping[Part, Mapping[int, Copy]]
-Advance = Callable[[int, int], None]
-"""Told (partition, records read since the last call)."""
 
 
 def copies_in(checkpoint_dir: Path) -> Copies:
@@ -54,7 +35,7 @@ def verify(
     partitions: list[int],
     copies: Copies | None = None,
     until: Until = TO_THE_END,
-    advance: Advance = lambda partition, records: None,
+    advance: Advance = unheard,
     make_rows: MakeRows = on_disk,
 ) -> Report:
     """Audit `partitions` of `log` against `copies`; without copies the log alone. Folds over stores of `make_rows`.
