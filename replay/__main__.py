@@ -6,6 +6,8 @@ from typing import Final
 
 import typer
 
+from replay.verbs.export import export_log
+from replay.verbs.importing import import_files
 from replay.verbs.story import story
 from replay.verbs.verify import verify_log
 
@@ -21,6 +23,8 @@ def main() -> None:
 
 app.command("verify")(verify_log)
 app.command("story")(story)
+app.command("export")(export_log)
+app.command("import")(import_files)
 
 
 if __name__ == "__main__":

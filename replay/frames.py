@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from minutebook.errors import SettingsError
 from minutebook.log.reader import FrameReader, Taken
 from minutebook.wire.frames import Frame
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
@@ -19,8 +20,8 @@ def frames_of(
 
     Raises LogError where a record is missing or damaged: nothing can be said of what follows.
     """
-    reader = FrameReader()
     start, end = log.bounds(partition)
+    reader = FrameReader(start - 1, log.head_before(partition))
     for record in log.read(partition, start, end):
         if until.is_over(record):
             return
@@ -28,3 +29,13 @@ def frames_of(
         advance(partition, 1)
         if isinstance(taken, Taken):
             yield taken.frame
+
+
+def check_whole(log: Log, partitions: list[int]) -> None:
+    """Raises SettingsError where a partition does not begin with its first record: what it folds to is not known then."""
+    for partition in partitions:
+        start, _ = log.bounds(partition)
+        if start:
+            raise SettingsError(
+                f"partition {partition} begins at offset {start} here: this needs the log from its first record on"
+            )

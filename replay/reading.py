@@ -10,6 +10,7 @@ from kafka.errors import KafkaTimeoutError
 
 from minutebook.errors import SettingsError
 from minutebook.log.port import RawRecord
+from minutebook.log.reader import HEAD_BEFORE_ALL
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
 
@@ -58,8 +59,16 @@ class Log(Protocol):
         """Offset of the first record, and that after the last one."""
         ...
 
+    def head_before(self, partition: int) -> bytes:
+        """The chain's head before the first record: zeros, but where this is a stretch of a log."""
+        ...
+
     def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         """Records from `start` up to and without `end`, as they lie."""
+        ...
+
+    def close(self) -> None:
+        """Give back what was opened."""
         ...
 
 
@@ -97,6 +106,10 @@ class KafkaLog:
         place = TopicPartition(self._topic, partition)
         start = self._consumer.beginning_offsets([place])[place]
         return start, self._consumer.end_offsets([place])[place]
+
+    def head_before(self, partition: int) -> bytes:
+        """See `Log.head_before`."""
+        return HEAD_BEFORE_ALL
 
     def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         """See `Log.read`. Raises KafkaTimeoutError where nothing comes for half a minute."""

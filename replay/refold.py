@@ -113,6 +113,10 @@ class Refold:
         finally:
             rows.close()
 
+    def keep(self, part: Part, folder: Path) -> None:
+        """A copy of what is folded so far in `folder`, which must not exist yet."""
+        self.rows(part).checkpoint(str(folder))
+
     def close(self) -> None:
         """Give the stores back."""
         self._state.close()

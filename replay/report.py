@@ -37,7 +37,7 @@ class PartitionReport(msgspec.Struct, kw_only=True):
     """One partition: its records from `start` through `position`, and whether its copies agree.
 
     `head` is the chain's head there, `digest` that of the state folded, both in hex. `unproven_from` is the first
-    record that no later frame and no copy vouches for.
+    record that no later frame and no copy vouches for. `unchecked`: why nothing was folded; empty if it was.
     """
 
     partition: int
@@ -51,6 +51,7 @@ class PartitionReport(msgspec.Struct, kw_only=True):
     head: str = ""
     digest: str = ""
     unproven_from: int = 0
+    unchecked: str = ""
     state: str = NOT_ASKED
     view: str = NOT_ASKED
 
@@ -86,6 +87,9 @@ def write_table(report: Report, console: Console) -> None:
             _colored(item.view),
         )
     console.print(table)
+    for item in report.partitions:
+        if item.unchecked:
+            console.print(f"partition {item.partition}: {item.unchecked}", markup=False)
     for finding in report.findings:
         console.print(f"[red]DIFFERENT[/red] {finding.place()}: ", end="")
         console.print(finding.what, markup=False)

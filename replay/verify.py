@@ -75,7 +75,10 @@ def _verify_one(
     wanted = {part: held[partition] for part, held in (copies or {}).items() if partition in held}
     with tempfile.TemporaryDirectory(prefix="minutebook-replay-") as folder:
         refold = Refold(Path(folder), partition, make_rows)
-        audit = _Audit(PartitionReport(partition=partition, start=start, end=end), refold, wanted, permits)
+        chain = Chain(start, log.head_before(partition))
+        audit = _Audit(
+            PartitionReport(partition=partition, start=start, end=end), chain, refold, wanted, permits
+        )
         try:
             audit.compare()
             for record in _through(log.read(partition, start, end), until):
@@ -99,16 +102,21 @@ class _Audit:
     """One partition on its way."""
 
     def __init__(
-        self, report: PartitionReport, refold: Refold, copies: Mapping[Part, Copy], permits: PermitAudit
+        self,
+        report: PartitionReport,
+        chain: Chain,
+        refold: Refold,
+        copies: Mapping[Part, Copy],
+        permits: PermitAudit,
     ) -> None:
         self.report = report
         self.findings: list[Finding] = []
         self.log_id = ""
         self._copies = copies
-        self._chain = Chain()
+        self._chain = chain
         self._refold = refold
         self._permits = permits
-        self._can_fold = True
+        self._can_fold = report.start == 0
         self._now = 0
 
     def take(self, record: RawRecord) -> bool:
@@ -188,6 +196,8 @@ class _Audit:
         report.frames, report.void = chain.frames, chain.void
         report.position, report.head = chain.reader.position, chain.reader.head.hex()
         report.unproven_from = chain.unproven()
+        if report.start:
+            report.unchecked = f"this stretch begins at offset {report.start}: nothing can be folded"
         if self._can_fold:
             report.digest = self._refold.digest("streams").hex()
         fault = chain.fault()

@@ -54,24 +54,28 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 
 class Wanted(NamedTuple):
-    """Whose steps: those of one job, or of one execution where it is named."""
+    """Whose steps: those of all jobs of a tenant, of one job, or of one execution, as far as they are named."""
 
     tenant: str
-    job_id: str
+    job_id: str = ""
     execution: str = ""
 
-    def fits(self, tenant: str, execution: str) -> bool:
-        """Whether that execution is meant."""
-        return (
-            tenant == self.tenant
-            and execution.startswith(self.job_id)
-            and job_of(execution) == self.job_id
-            and self.execution in ("", execution)
-        )
+    def is_job(self, tenant: str, job_id: str) -> bool:
+        """Whether that job is meant."""
+        return tenant == self.tenant and self.job_id in ("", job_id)
+
+    def is_execution(self, execution: str) -> bool:
+        """Whether that execution of the tenant is meant."""
+        if not self.job_id:
+            return True
+        if not execution.startswith(self.job_id):
+            return False
+        return job_of(execution) == self.job_id and self.execution in ("", execution)
 
 
 class _Found(NamedTuple):
     row: int
+    job_id: str
     execution: str
     said: dict[str, Any]
 
@@ -94,7 +98,7 @@ def steps_of(partition: int, frame: Frame, wanted: Wanted) -> Iterator[Step]:
                     frame.tzdata,
                     kind,
                     wanted.tenant,
-                    wanted.job_id,
+                    found.job_id,
                     found.execution,
                     found.said,
                 )
@@ -105,55 +109,56 @@ def steps_of(partition: int, frame: Frame, wanted: Wanted) -> Iterator[Step]:
 
 
 def _of_job(event: Any, wanted: Wanted) -> Iterator[_Found]:
-    if (event.tenant, event.job_id) == (wanted.tenant, wanted.job_id):
+    if wanted.is_job(event.tenant, event.job_id):
         execution = getattr(event, "execution", "")
         if not wanted.execution or execution in ("", wanted.execution):
-            yield _Found(0, execution, _fields(event))
+            yield _Found(0, event.job_id, execution, _fields(event))
 
 
 def _of_edit(event: facts.JobEdited, wanted: Wanted) -> Iterator[_Found]:
-    if (event.job.tenant, event.job.job_id) == (wanted.tenant, wanted.job_id):
+    if wanted.is_job(event.job.tenant, event.job.job_id):
         said = _fields(event.job) | {"version": event.version, "reason": event.reason}
-        yield _Found(0, "", said)
+        yield _Found(0, event.job.job_id, "", said)
 
 
 def _of_cancel(event: facts.JobCancelled, wanted: Wanted) -> Iterator[_Found]:
-    if (event.tenant, event.job_id) == (wanted.tenant, wanted.job_id):
+    if wanted.is_job(event.tenant, event.job_id):
         name = wanted.execution
         if not name or name in event.executions or name in event.stopping:
-            yield _Found(0, name, _fields(event))
+            yield _Found(0, event.job_id, name, _fields(event))
 
 
 def _of_skip(event: facts.ExecutionsSkipped, wanted: Wanted) -> Iterator[_Found]:
-    if (event.tenant, event.job_id) == (wanted.tenant, wanted.job_id):
+    if wanted.is_job(event.tenant, event.job_id):
         at = wanted.execution.rpartition(":")[2]
         if not at or (at.isdecimal() and event.first_at <= int(at) <= event.last_at):
-            yield _Found(0, wanted.execution, _fields(event))
+            yield _Found(0, event.job_id, wanted.execution, _fields(event))
 
 
 def _of_places(event: facts.ExecutionsPlaced, wanted: Wanted) -> Iterator[_Found]:
-    if (event.tenant, event.job_id) != (wanted.tenant, wanted.job_id):
+    if not wanted.is_job(event.tenant, event.job_id):
         return
     shared = {name: getattr(event, name) for name in ("cause", "version", "next_at", "operation")}
     for row, at in enumerate(event.scheduled_at):
         name = f"{event.job_id}:{at}"
         if wanted.execution in ("", name):
             own = {"scheduled_at": at, "due_at": event.due_at[row], "place_at": event.place_at[row]}
-            yield _Found(row, name, shared | own)
+            yield _Found(row, event.job_id, name, shared | own)
 
 
 def _of_rescheduling(event: facts.JobsRescheduled, wanted: Wanted) -> Iterator[_Found]:
     for row, (tenant, job_id) in enumerate(zip(event.tenant, event.job_ids, strict=True)):
-        if (event.tenants[tenant], job_id) == (wanted.tenant, wanted.job_id):
-            yield _Found(row, "", {"cause": event.cause, "work": event.work, "next_at": event.next_at[row]})
+        if wanted.is_job(event.tenants[tenant], job_id):
+            said = {"cause": event.cause, "work": event.work, "next_at": event.next_at[row]}
+            yield _Found(row, job_id, "", said)
 
 
 # -- events about executions
 
 
 def _of_execution(event: Any, wanted: Wanted) -> Iterator[_Found]:
-    if wanted.fits(event.tenant, event.execution):
-        yield _Found(0, event.execution, _fields(event))
+    if event.tenant == wanted.tenant and wanted.is_execution(event.execution):
+        yield _Found(0, job_of(event.execution), event.execution, _fields(event))
 
 
 def _columns(*columns: str, **dictionaries: str) -> Callable[[Any, Wanted], Iterator[_Found]]:
@@ -164,31 +169,29 @@ def _columns(*columns: str, **dictionaries: str) -> Callable[[Any, Wanted], Iter
             return
         number = event.tenants.index(wanted.tenant)
         for row, (tenant, execution) in enumerate(zip(event.tenant, event.executions, strict=True)):
-            if tenant == number and wanted.fits(wanted.tenant, execution):
-                yield _Found(row, execution, _row(event, row))
-
-    def _row(event: Any, row: int) -> dict[str, Any]:
-        said: dict[str, Any] = {}
-        for column in columns:
-            values = getattr(event, column)
-            said[_SINGULAR.get(column, column)] = values[row] if values else None
-        for column, names in dictionaries.items():
-            values = getattr(event, column)
-            said[column] = getattr(event, names)[values[row]] if values else ""
-        for name in ("cause", "reason"):
-            if hasattr(event, name):
-                said[name] = getattr(event, name)
-        if isinstance(event, facts.ExecutionsGranted):
-            said["permits"] = [
-                {"limit": event.limits[limit], "permit": permit}
-                for of, limit, permit in zip(
-                    event.permit_row, event.permit_limit, event.permit_ids, strict=True
-                )
-                if of == row
-            ]
-        return said
+            if tenant == number and wanted.is_execution(execution):
+                yield _Found(row, job_of(execution), execution, _row_of(event, row, columns, dictionaries))
 
     return read
+
+
+def _row_of(event: Any, row: int, columns: tuple[str, ...], dictionaries: dict[str, str]) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    for column in columns:
+        values = getattr(event, column)
+        said[_SINGULAR.get(column, column)] = values[row] if values else None
+    for column, names in dictionaries.items():
+        values = getattr(event, column)
+        said[column] = getattr(event, names)[values[row]] if values else ""
+    for name in ("cause", "reason"):
+        if hasattr(event, name):
+            said[name] = getattr(event, name)
+    if isinstance(event, facts.ExecutionsGranted):
+        permits = zip(event.permit_row, event.permit_limit, event.permit_ids, strict=True)
+        said["permits"] = [
+            {"limit": event.limits[limit], "permit": permit} for of, limit, permit in permits if of == row
+        ]
+    return said
 
 
 _SINGULAR: Final = {

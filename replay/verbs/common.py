@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from enum import IntEnum
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -24,6 +25,7 @@ from rich.text import Text
 
 from minutebook.errors import LogError, SettingsError
 from minutebook.log.settings import KafkaSettings
+from replay.files import FileLog
 from replay.reading import TO_THE_END, Advance, KafkaLog, Log, Until
 
 
@@ -46,6 +48,16 @@ Topic = Annotated[
         envvar="MINUTEBOOK_REPLAY_TOPIC",
     ),
 ]
+Files = Annotated[
+    Path | None,
+    typer.Option(
+        "--files",
+        help="Read this folder, made by `export`, instead of Kafka.",
+        envvar="MINUTEBOOK_REPLAY_FILES",
+        exists=True,
+        file_okay=False,
+    ),
+]
 UntilText = Annotated[
     str | None,
     typer.Option(
@@ -66,20 +78,32 @@ def until_of(text: str | None) -> Until:
         return TO_THE_END
     if text.isdecimal() and text.isascii():
         return Until(offset=int(text))
+    return Until(at=instant_of_text(text, "--until"))
+
+
+def instant_of_text(text: str, option: str) -> int:
+    """An instant in ms that somebody typed. Raises BadParameter."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise typer.BadParameter("neither an offset nor a time", param_hint="--until") from error
+        what = (
+            "neither an offset nor a time" if option == "--until" else "no time such as 2026-03-01T12:00:00Z"
+        )
+        raise typer.BadParameter(what, param_hint=option) from error
     if found.tzinfo is None:
-        raise typer.BadParameter("the time needs a zone, such as Z", param_hint="--until")
-    return Until(at=int(found.timestamp() * 1_000))
+        raise typer.BadParameter("the time needs a zone, such as Z", param_hint=option)
+    return int(found.timestamp() * 1_000)
 
 
 @contextmanager
-def opened(topic: str | None) -> Iterator[Log]:
-    """The log to read; faults of it end the command with a message and its exit code."""
-    with told(), closing(KafkaLog(KafkaSettings(), topic)) as log:
-        yield log
+def opened(topic: str | None, files: Path | None = None) -> Iterator[Log]:
+    """The log to read, Kafka's or an exported one; faults of it end the command with a message and its exit code."""
+    if topic is not None and files is not None:
+        raise typer.BadParameter("goes with a topic of Kafka, not with files", param_hint="--topic")
+    with told():
+        log: Log = KafkaLog(KafkaSettings(), topic) if files is None else FileLog(files)
+        with closing(log):
+            yield log
 
 
 @contextmanager

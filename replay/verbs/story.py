@@ -15,13 +15,14 @@ from minutebook.history.steps import Step
 from minutebook.history.story import sentence
 from minutebook.ids import is_execution_id, is_name
 from replay.story import home_of, step_body, steps_in, wanted_of
-from replay.verbs.common import ExitCode, Output, Tenant, Topic, UntilText, opened, progress, until_of
+from replay.verbs.common import ExitCode, Files, Output, Tenant, Topic, UntilText, opened, progress, until_of
 
 
 def story(
     subject: Annotated[str, typer.Argument(metavar="JOB|EXECUTION", help="Id of a job or of an execution.")],
     tenant: Tenant,
     topic: Topic = None,
+    files: Files = None,
     until: UntilText = None,
     output: Output = "table",
 ) -> None:
@@ -33,7 +34,7 @@ def story(
     if not (is_name(subject) or is_execution_id(subject)):
         raise typer.BadParameter("is neither the id of a job nor of an execution", param_hint="JOB|EXECUTION")
     wanted, end = wanted_of(tenant, subject), until_of(until)
-    with opened(topic) as log, progress(log, [home_of(log, wanted)]) as advance:
+    with opened(topic, files) as log, progress(log, [home_of(log, wanted)]) as advance:
         steps = list(steps_in(log, wanted, end, advance))
     if not steps:
         typer.echo(f"error: the log says nothing of {subject} of tenant {tenant}", err=True)

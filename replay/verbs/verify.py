@@ -10,7 +10,7 @@ from rich.console import Console
 
 from minutebook.errors import SettingsError
 from replay.report import write_json, write_table
-from replay.verbs.common import ExitCode, Output, Topic, UntilText, opened, progress, until_of
+from replay.verbs.common import ExitCode, Files, Output, Topic, UntilText, opened, progress, until_of
 from replay.verify import Copies, copies_in, verify
 
 
@@ -25,6 +25,7 @@ def verify_log(
         ),
     ] = None,
     topic: Topic = None,
+    files: Files = None,
     partition: Annotated[
         list[int] | None,
         typer.Option(min=0, help="Only this one; may be given again.", envvar="MINUTEBOOK_REPLAY_PARTITION"),
@@ -38,7 +39,7 @@ def verify_log(
     5: Kafka cannot be reached.
     """
     end = until_of(until)
-    with opened(topic) as log:
+    with opened(topic, files) as log:
         partitions = _chosen(log.partitions(), partition)
         copies = None if checkpoints is None else _copies(checkpoints)
         with progress(log, partitions) as advance:
