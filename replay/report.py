@@ -8,6 +8,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from replay.heads import Head, Heads
+
 EQUAL: Final = "equal"
 DIFFERENT: Final = "different"
 NO_COPY: Final = "no copy"
@@ -37,7 +39,8 @@ class PartitionReport(msgspec.Struct, kw_only=True):
     """One partition: its records from `start` through `position`, and whether its copies agree.
 
     `head` is the chain's head there, `digest` that of the state folded, both in hex. `unproven_from` is the first
-    record that no later frame and no copy vouches for. `unchecked`: why nothing was folded; empty if it was.
+    record that no later frame and no copy vouches for. `kept`: whether the head that somebody kept is the
+    chain's. `unchecked`: why nothing was folded; empty if it was.
     """
 
     partition: int
@@ -54,6 +57,7 @@ class PartitionReport(msgspec.Struct, kw_only=True):
     unchecked: str = ""
     state: str = NOT_ASKED
     view: str = NOT_ASKED
+    kept: str = NOT_ASKED
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -64,6 +68,18 @@ class Report(msgspec.Struct, kw_only=True):
     log_id: str
     partitions: list[PartitionReport]
     findings: list[Finding]
+
+
+def heads_of(report: Report) -> Heads:
+    """What to keep, to prove later that nothing changed."""
+    return Heads(
+        log_id=report.log_id,
+        partitions={
+            item.partition: Head(position=item.position, head=item.head)
+            for item in report.partitions
+            if item.position >= item.start
+        },
+    )
 
 
 def write_json(report: Report) -> str:

@@ -17,6 +17,7 @@ from minutebook.log.port import RawRecord
 from minutebook.log.reader import CLOCK_BOUND_MS
 from minutebook.wire.frames import FORMAT_VERSION, Frame
 from replay.chain import Chain, Fault
+from replay.heads import Head, Heads
 from replay.permits import PermitAudit
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 from replay.refold import MakeRows, Refold, on_disk
@@ -37,18 +38,25 @@ def verify(
     until: Until = TO_THE_END,
     advance: Advance = unheard,
     make_rows: MakeRows = on_disk,
+    kept: Heads | None = None,
 ) -> Report:
     """Audit `partitions` of `log` against `copies`; without copies the log alone. Folds over stores of `make_rows`.
 
-    With copies given, each partition that holds a record needs one of its owner's state and one of the view.
+    With copies given, each partition that holds a record needs one of its owner's state and one of the view. With `kept`
+    heads, nothing up to them may have changed.
     Raises KafkaError where the log cannot be reached.
     """
     permits = PermitAudit()
     audits = [
-        _verify_one(log, partition, copies, until, advance, make_rows, permits) for partition in partitions
+        _verify_one(log, partition, copies, until, advance, make_rows, permits, kept)
+        for partition in partitions
     ]
     findings = [finding for audit in audits for finding in audit.findings] + permits.findings()
     log_ids = sorted({audit.log_id for audit in audits if audit.log_id})
+    if kept is not None and log_ids and kept.log_id not in ("", *log_ids):
+        findings.append(
+            Finding(partitions[0], 0, 0, 0, f"the heads that were kept are of the log {kept.log_id}")
+        )
     if len(log_ids) > 1:
         findings.append(
             Finding(partitions[0], 0, 0, 0, f"partitions of different logs: {', '.join(log_ids)}")
@@ -70,6 +78,7 @@ def _verify_one(
     advance: Advance,
     make_rows: MakeRows,
     permits: PermitAudit,
+    kept: Heads | None,
 ) -> _Audit:
     start, end = log.bounds(partition)
     wanted = {part: held[partition] for part, held in (copies or {}).items() if partition in held}
@@ -81,6 +90,8 @@ def _verify_one(
         )
         try:
             audit.compare()
+            if kept is not None:
+                audit.against(kept.partitions.get(partition))
             for record in _through(log.read(partition, start, end), until):
                 if not audit.take(record):
                     break
@@ -116,6 +127,7 @@ class _Audit:
         self._chain = chain
         self._refold = refold
         self._permits = permits
+        self._kept: Head | None = None
         self._can_fold = report.start == 0
         self._now = 0
 
@@ -132,8 +144,17 @@ class _Audit:
         self.compare()
         return True
 
+    def against(self, kept: Head | None) -> None:
+        """Nothing through the position of that head may have changed."""
+        self._kept = kept
+        if kept is not None and kept.position < self.report.start:
+            self._kept = None
+            self.report.kept = NOT_REACHED
+
     def compare(self) -> None:
-        """Compare with the copies made just here."""
+        """Compare with the copies made just here, and with the head that was kept here."""
+        if self._kept is not None and self._kept.position == self._chain.reader.position:
+            self._compare_head(self._kept)
         for part, copy in self._copies.items():
             if copy.position == self._chain.reader.position:
                 self._compare(part, copy)
@@ -174,6 +195,14 @@ class _Audit:
                 f"format {opened.format_version}, clock bound {opened.clock_bound_ms} ms: not ours",
             )
 
+    def _compare_head(self, kept: Head) -> None:
+        is_same = self._chain.agrees(bytes.fromhex(kept.head))
+        self.report.kept = EQUAL if is_same else DIFFERENT
+        if not is_same:
+            first = self._chain.unproven()
+            what = f"the chain's head after {kept.position} is another than the one that was kept"
+            self._find(Fault(first, first, kept.position, what))
+
     def _compare(self, part: Part, copy: Copy) -> None:
         if not self._chain.agrees(bytes.fromhex(copy.head)):
             first = self._chain.unproven()
@@ -193,6 +222,7 @@ class _Audit:
         report, chain = self.report, self._chain
         for part in ("streams", "view"):
             self._settle(part, is_cut=is_cut, is_needed=needs_copies)
+        self._settle_head(is_cut=is_cut)
         report.frames, report.void = chain.frames, chain.void
         report.position, report.head = chain.reader.position, chain.reader.head.hex()
         report.unproven_from = chain.unproven()
@@ -220,6 +250,20 @@ class _Audit:
             first, last = self._chain.reader.position + 1, copy.position
             self._find(
                 Fault(first, first, last, f"the log ends before, the copy of the {_WHOSE[part]} goes on")
+            )
+
+    def _settle_head(self, *, is_cut: bool) -> None:
+        """The outcome of a comparison with a kept head that never came."""
+        kept = self._kept
+        if kept is None or self.report.kept != NOT_ASKED:
+            return
+        self.report.kept = NOT_REACHED if is_cut else DIFFERENT
+        if not is_cut:
+            first = self._chain.reader.position + 1
+            self._find(
+                Fault(
+                    first, first, kept.position, "the log ends before, records up to the kept head are gone"
+                )
             )
 
     def _has_outcome(self, part: Part) -> bool:

@@ -9,8 +9,9 @@ import typer
 from rich.console import Console
 
 from minutebook.errors import SettingsError
-from replay.report import write_json, write_table
-from replay.verbs.common import ExitCode, Files, Output, Topic, UntilText, opened, progress, until_of
+from replay.heads import Heads, read_heads, write_heads
+from replay.report import heads_of, write_json, write_table
+from replay.verbs.common import ExitCode, Files, Output, Topic, UntilText, opened, progress, told, until_of
 from replay.verify import Copies, copies_in, verify
 
 
@@ -31,6 +32,23 @@ def verify_log(
         typer.Option(min=0, help="Only this one; may be given again.", envvar="MINUTEBOOK_REPLAY_PARTITION"),
     ] = None,
     until: UntilText = None,
+    heads: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the heads of all chains in this file, if all agrees.",
+            envvar="MINUTEBOOK_REPLAY_HEADS",
+            dir_okay=False,
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            help="Heads kept before: nothing up to them may have changed.",
+            envvar="MINUTEBOOK_REPLAY_AGAINST",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     output: Output = "table",
 ) -> None:
     """Check every record of the log, fold it again, and compare with the copies.
@@ -39,17 +57,28 @@ def verify_log(
     5: Kafka cannot be reached.
     """
     end = until_of(until)
+    kept = None if against is None else _kept(against)
     with opened(topic, files) as log:
         partitions = _chosen(log.partitions(), partition)
         copies = None if checkpoints is None else _copies(checkpoints)
         with progress(log, partitions) as advance:
-            report = verify(log, partitions, copies, end, advance)
+            report = verify(log, partitions, copies, end, advance, kept=kept)
     if output == "json":
         typer.echo(write_json(report))
     else:
         write_table(report, Console())
     if not report.ok:
         raise typer.Exit(ExitCode.NO)
+    if heads is not None:
+        with told():
+            write_heads(heads, heads_of(report))
+
+
+def _kept(path: Path) -> Heads:
+    try:
+        return read_heads(path)
+    except SettingsError as error:
+        raise typer.BadParameter(str(error), param_hint="--against") from error
 
 
 def _copies(folder: Path) -> Copies:
