@@ -7,6 +7,7 @@ from typing import Final
 import typer
 
 from replay.verbs.at import at
+from replay.verbs.completeness import completeness_of
 from replay.verbs.export import export_log
 from replay.verbs.importing import import_files
 from replay.verbs.story import story
@@ -24,6 +25,7 @@ def main() -> None:
 
 app.command("verify")(verify_log)
 app.command("story")(story)
+app.command("completeness")(completeness_of)
 app.command("at")(at)
 app.command("export")(export_log)
 app.command("import")(import_files)

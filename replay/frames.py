@@ -15,13 +15,14 @@ def frames_of(
     partition: int,
     until: Until = TO_THE_END,
     advance: Advance = unheard,
+    reader: FrameReader | None = None,
 ) -> Iterator[Frame]:
-    """The valid frames of a partition from its first record on.
+    """The valid frames of a partition from its first record on; `reader` tells afterwards how far it was read.
 
     Raises LogError where a record is missing or damaged: nothing can be said of what follows.
     """
     start, end = log.bounds(partition)
-    reader = FrameReader(start - 1, log.head_before(partition))
+    reader = reader or reader_of(log, partition)
     for record in log.read(partition, start, end):
         if until.is_over(record):
             return
@@ -29,6 +30,12 @@ def frames_of(
         advance(partition, 1)
         if isinstance(taken, Taken):
             yield taken.frame
+
+
+def reader_of(log: Log, partition: int) -> FrameReader:
+    """One that stands before the first record of a partition."""
+    start, _ = log.bounds(partition)
+    return FrameReader(start - 1, log.head_before(partition))
 
 
 def check_whole(log: Log, partitions: list[int]) -> None:
