@@ -12,6 +12,7 @@ from replay.verbs.export import export_log
 from replay.verbs.importing import import_files
 from replay.verbs.story import story
 from replay.verbs.verify import verify_log
+from replay.verbs.why import why
 
 _INTERRUPTED: Final = 130
 
@@ -26,6 +27,7 @@ def main() -> None:
 app.command("verify")(verify_log)
 app.command("story")(story)
 app.command("completeness")(completeness_of)
+app.command("why")(why)
 app.command("at")(at)
 app.command("export")(export_log)
 app.command("import")(import_files)

@@ -35,9 +35,9 @@ class Calendar(msgspec.Struct, frozen=True):
 
 
 class Completeness:
-    """The jobs of one partition. `now` is the time of the last frame."""
+    """The jobs of one partition, or `only` one of them (tenant, job id). `now` is the time of the last frame."""
 
-    def __init__(self, asked: Range) -> None:
+    def __init__(self, asked: Range, only: tuple[str, str] | None = None) -> None:
         self.ledgers: dict[tuple[str, str], Ledger] = {}
         self.ends: dict[str, Counter[str]] = {}
         """By tenant, how executions of the range ended."""
@@ -45,6 +45,7 @@ class Completeness:
         """Versions of the zone data that owners decided by."""
         self.now = 0
         self._asked = asked
+        self._only = only
         self._calendars: dict[tuple[str, str], Calendar] = {}
         self._pieces: dict[tuple[str, str], list[_Piece]] = {}
 
@@ -54,7 +55,7 @@ class Completeness:
         self.zone_data.add(frame.tzdata)
         for event in frame.events:
             read = _READERS.get(type(event))
-            if read is not None:
+            if read is not None and (self._only is None or _may_be_about(event, *self._only)):
                 read(self, event)
         for subject in list(self._pieces):
             self._settle(subject)
@@ -118,7 +119,8 @@ class Completeness:
         self._note(event.tenant, event.job_id, piece)
 
     def _note(self, tenant: str, job_id: str, piece: _Piece) -> None:
-        self._pieces.setdefault((tenant, job_id), []).append(piece)
+        if self._only in (None, (tenant, job_id)):
+            self._pieces.setdefault((tenant, job_id), []).append(piece)
 
     def _settled(self, tenant: str, job_id: str) -> Ledger:
         """A job's ledger, told all that the frame has said of its instants so far."""
@@ -190,3 +192,11 @@ _READERS: Final[dict[type[Event], Callable[[Completeness, Any], None]]] = {
     facts.AttemptCancelled: Completeness._stopped,
     facts.ExecutionCancelled: Completeness._execution_cancelled,
 }
+
+
+def _may_be_about(event: Any, tenant: str, job_id: str) -> bool:
+    """Whether an event can say anything of that job; the rows of columns are looked at one by one."""
+    about = event.job if isinstance(event, facts.JobEdited) else event
+    if isinstance(event, facts.CalendarCopied):
+        return bool(event.tenant == tenant)
+    return not hasattr(about, "job_id") or (about.tenant, about.job_id) == (tenant, job_id)

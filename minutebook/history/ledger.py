@@ -62,6 +62,10 @@ class Once:
         """It, if it is later."""
         return self.at if self.at > after else None
 
+    def previous(self, before: int) -> int | None:
+        """It, if it is earlier."""
+        return self.at if self.at < before else None
+
     def each(self, after: int, until: int) -> Iterator[int]:
         """It, if it lies in between."""
         return iter((self.at,) if after < self.at <= until else ())
@@ -176,6 +180,27 @@ class Ledger:
             return
         self._miss(now - late_ms, "it was due, and the log does not say what became of it")
         self._pass(now, PENDING)
+
+    def around(self, at: int) -> tuple[int | None, int | None]:
+        """The instants before and after `at` by the definition in force last; where `at` is one of those to come, itself."""
+        if self._spec is None or not self._segments:
+            return None, None
+        previous = None
+        for segment in reversed(self._segments):
+            previous = segment.plan.previous(min(at, segment.until + 1))
+            if previous is not None:
+                break
+        following = next(
+            (
+                found
+                for segment in self._segments
+                if (found := segment.plan.next(at - 1)) is not None and found <= segment.until
+            ),
+            None,
+        )
+        if following == at and at <= self._through:
+            following = self._first_after(at)
+        return previous, following
 
     # -- inside
 

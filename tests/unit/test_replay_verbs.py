@@ -97,7 +97,9 @@ def test_an_instant_that_is_not_there_is_named(maker: LogMaker, whole: list[str]
     said = run("completeness", *whole, "--files", files)
     assert said.exit_code == 1
     assert f"MISSING {at}: job minutely of acme" in said.stdout
-    report = completeness(CopiedLog(rechained(maker.records, {found.offset: left})), [0], Range(0, 4_000_000_000_000))
+    report = completeness(
+        CopiedLog(rechained(maker.records, {found.offset: left})), [0], Range(0, 4_000_000_000_000)
+    )
     page = completeness_page(report, 0)
     assert at in page
     assert "Not complete." in page
