@@ -25,7 +25,9 @@ from api.routes import (
     job_changes,
     jobs,
     limits,
+    lists,
     operations,
+    problems,
     queues,
     schedules,
     tasks,
@@ -34,7 +36,7 @@ from api.routes import (
 )
 from api.services import Services
 
-PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz"})
+PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz", problems.PATH})
 """Paths that need no credential."""
 TRACED: Final = "/v1/"
 """Health and pages have no spans: one is of no interest, the other's addresses may hold a token."""
@@ -57,6 +59,7 @@ def create_app(services: Services) -> FastAPI:
     for module in (
         batch,
         jobs,
+        lists,
         job_changes,
         executions,
         dead_letters,
@@ -70,6 +73,7 @@ def create_app(services: Services) -> FastAPI:
         schedules,
         tasks,
         workers,
+        problems,
         health,
     ):
         # As they are: routers that are included are matched anew for each request.

@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import Refused, new_trace_id, response_of
+from api.rates import SCOPE_KEY
 from minutebook import tracing
 
 BODY_BYTES_MAX: Final = 1 << 20
@@ -56,7 +57,7 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = [*message["headers"], *_ALWAYS]
+                message["headers"] = [*message["headers"], *_ALWAYS, *scope.get(SCOPE_KEY, ())]
             await send(message)
 
         request = Request(scope, receive)

@@ -62,6 +62,14 @@ def wait_of(query: dict[str, str]) -> int:
     return int(text)
 
 
+def flag_of(request: Request, name: str) -> bool:
+    """A name of the query that is `true`, `false`, or not there. Raises Refused (bad-parameter)."""
+    text = request.query_params.get(name, "false")
+    if text not in ("true", "false"):
+        raise refused_field(name, "must be true or false", "bad-parameter")
+    return text == "true"
+
+
 def idempotency_key_of(request: Request, *, is_required: bool = False) -> str | None:
     """The `Idempotency-Key`. Raises Refused (bad-parameter)."""
     keys = request.headers.getlist("idempotency-key")
@@ -72,9 +80,14 @@ def idempotency_key_of(request: Request, *, is_required: bool = False) -> str | 
     return keys[0]
 
 
-def command_id_of(tenant: str, subject: str, key: str | None) -> str:
-    """Id of the command for an action on `subject`: the same for the same `Idempotency-Key`, a new one without."""
-    return mint_id() if key is None else command_id_from_key(tenant, subject, key)
+def command_id_of(request: Request, tenant: str, subject: str, key: str | None) -> str:
+    """Id of the command for an action on `subject`: the same for the same action and key, a new one without a key.
+
+    A key that comes again with another action means that one: no key has a blank, so the two stay apart.
+    """
+    if key is None:
+        return mint_id()
+    return command_id_from_key(tenant, subject, f"{request.method} {request.scope['route'].path} {key}")
 
 
 def expected_version_of(request: Request) -> int | None:

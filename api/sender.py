@@ -214,7 +214,7 @@ def size_of(command: Command) -> int:
 
 
 def _job_bytes(job: SubmitJob) -> int:
-    total = _OVERHEAD_BYTES + len(job.payload) + len(job.notify)
+    total = _OVERHEAD_BYTES + len(job.payload) + len(job.notify) + sum(len(tag) + 2 for tag in job.tags)
     if job.policy is not None:
         total += _CHAR_BYTES_MAX * sum(map(len, job.policy.non_retryable))
     if job.timing is not None:

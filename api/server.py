@@ -28,6 +28,7 @@ from api.notifier.metrics import NotifierCollector
 from api.notifier.post import Poster
 from api.notifier.reader import Notifier
 from api.notifier.targets import Targets
+from api.protocol import ProblemProtocol
 from api.sender import KafkaCommandLog
 from api.services import Services
 from api.settings import ProcessSettings
@@ -135,12 +136,13 @@ def open_rows(folder: Path, cache_bytes: int) -> RocksRows:
 
 
 def server_config(app: FastAPI, host: str, port: int) -> uvicorn.Config:
-    """uvloop and httptools where they are installed; nothing about ourselves in the answers."""
+    """httptools, and uvloop where it is installed; nothing about ourselves in the answers."""
     return uvicorn.Config(
         app,
         host,
         port,
         lifespan="off",
+        http=ProblemProtocol,
         ws="none",
         access_log=False,
         log_config=None,

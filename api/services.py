@@ -13,6 +13,7 @@ from api.due_topics import DueTopics
 from api.held_runs import Frames
 from api.notifier.targets import Targets
 from api.problems import Refused
+from api.rates import Rates
 from api.sender import CommandLog
 from api.settings import ApiSettings
 from api.task_types import TaskTypes
@@ -71,6 +72,7 @@ class Services:
     """None where there is nothing to read them from: what workers run is counted then, not named."""
 
     def __post_init__(self) -> None:
+        self.rates = Rates(self.settings.rate_per_s, self.settings.rate_burst)
         self.task_types = TaskTypes(self.view)
 
 

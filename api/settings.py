@@ -62,6 +62,15 @@ class ApiSettings(BaseSettings):
         default={}, description="JSON: SHA-256 in hex of a key -> its `tenant` and `role`"
     )
     keys_file: Path | None = Field(default=None, description="file of the same form, read at the start")
+    rate_per_s: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="requests a second of one key, of each API process; 0 = as many as come",
+    )
+    rate_burst: int = Field(
+        default=1_000, ge=1, description="requests of one key that may come at once, where a rate is set"
+    )
     body_timeout_s: float = Field(default=10.0, gt=0, description="for a request's body to arrive")
     append_timeout_s: float = Field(
         default=10.0, gt=0, description="for the broker to acknowledge a command, else 503"

@@ -17,6 +17,7 @@ from typing import Final, Literal, TypeVar
 
 from api.positions import Token
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_limits import lacks_permit
 from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import (
     AlertRow,
@@ -355,7 +356,7 @@ class View:
         queue = self.queue(partition, job[0].queue)
         if queue is not None and queue.is_paused:
             return "paused_queue"
-        return "permit" if part.lacks_permit(tenant, job[0].limit, now) else "worker"
+        return "permit" if lacks_permit(part, tenant, job[0].limit, now) else "worker"
 
     def may_use(self, tenant: str, queue: str) -> bool:
         """Whether a job of `tenant` may go to `queue`, as far as this view knows."""

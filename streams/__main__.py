@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import sys
 from typing import Any
@@ -13,6 +14,7 @@ import uvloop
 
 from minutebook.client.mint import mint_id
 from minutebook.clock import SystemClock
+from minutebook.environment import require_known_names
 from minutebook.errors import MinutebookError
 from minutebook.log.settings import KafkaSettings
 from minutebook.logs import log_to_stderr
@@ -60,6 +62,7 @@ def main() -> int:
     log_to_stderr(settings.log_level)
     uvloop.install()
     try:
+        require_known_names(os.environ, StreamsSettings, KafkaSettings)
         asyncio.run(_serve(KafkaSettings(), settings))
     except MinutebookError as error:
         sys.stderr.write(f"streams: {error}\n")

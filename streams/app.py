@@ -64,10 +64,9 @@ def _credentials(kafka: KafkaSettings) -> Any:
         return None
     if kafka.sasl_username is None:
         return faust.SSLCredentials(context=kafka.ssl_context())
-    password = kafka.sasl_password.get_secret_value() if kafka.sasl_password else ""
     return faust.SASLCredentials(
         username=kafka.sasl_username,
-        password=password,
+        password=kafka.password() or "",
         mechanism=kafka.sasl_mechanism,
         ssl_context=kafka.ssl_context(),
     )

@@ -15,7 +15,7 @@ import typer
 from pydantic import ValidationError
 
 from minutebook.cli.exits import ExitCode
-from minutebook.cli.output import note
+from minutebook.cli.output import fault
 from minutebook.eventloop import new_event_loop
 from minutebook.log.settings import KafkaSettings
 from minutebook.logs import log_to_stderr
@@ -127,5 +127,5 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _refuse(reason: str) -> NoReturn:
-    note(f"error: {reason}")
+    fault(reason)
     raise typer.Exit(ExitCode.USAGE)

@@ -154,6 +154,7 @@ class InMemoryScheduler:
         start_deadline: Duration | None = None,
         priority: int = PRIORITY,
         limit: str = "",
+        tags: Sequence[str] = (),
     ) -> str:
         """Create a job and answer its id. `payload` is anything that JSON can say; without an instant it is due now.
 
@@ -191,6 +192,7 @@ class InMemoryScheduler:
                 traceparent=tracing.current(),
                 priority=priority,
                 limit=limit,
+                tags=list(tags),
                 policy=_policy(retry, max_losses, deadline, start_deadline),
                 timing=_with(timing, misfire or MisfireRequest(), calendars or CalendarsRequest()),
             )

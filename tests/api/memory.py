@@ -44,6 +44,7 @@ KEYS: dict[str, tuple[str, RoleName]] = {
     "key-admin": ("acme", "admin"),
     "key-worker": ("acme", "worker"),
     "key-other": ("other", "submitter"),
+    "key-other-operator": ("other", "operator"),
 }
 
 
