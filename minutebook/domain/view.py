@@ -326,14 +326,6 @@ class PartitionView:
         for key, value in self.rows.scan("due_counts", first, last):
             yield keys.due_minute(key), _DECODERS[int](value)
 
-    def tenants_due(self) -> Iterator[str]:
-        """Tenants that have a job with a next instant, by name: from one to the next. Reads committed rows only."""
-        start, end = self.prefix, keys.partition_prefix(self.partition + 1)
-        while (key := next((key for key, _ in self.rows.scan("due_counts", start, end)), None)) is not None:
-            tenant = keys.due_tenant(key)
-            yield tenant
-            start = self.prefix + f"{tenant}\1".encode()
-
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""
         return self.read("sessions", self.prefix + session.encode(), str) or ""
