@@ -51,6 +51,7 @@ NOUNS: Final = {
     ),
     "execution": Noun("execution", "Executions: what became of one instant of a job."),
     "job": Noun("job_changes", "Jobs: what to run, and when."),
+    "kafka": Noun("kafka", "The embedded Kafka, for development.", extra="embedded"),
     "limit": Noun("limit", "Limits: how much of a tenant, or of the jobs that name one, runs."),
     "operation": Noun("operation", "Bulk operations: many executions or jobs at once."),
     "queue": Noun("queue", "Queues: lines of work."),

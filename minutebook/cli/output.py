@@ -71,7 +71,6 @@ def write_many(
     elif output is Format.JSONL:
         for item in items:
             _write_json(msgspec.json.encode(item))
-            sys.stdout.flush()
     else:
         from rich.table import Table
         from rich.text import Text
@@ -110,6 +109,7 @@ def _tell(text: str) -> None:
 
 def _write_json(data: bytes) -> None:
     sys.stdout.write(data.decode() + "\n")
+    sys.stdout.flush()  # whoever reads it in a pipe may wait for this line
 
 
 def _console() -> Console:
