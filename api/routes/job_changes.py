@@ -96,7 +96,7 @@ async def edit_job(request: Request, caller: Writing, job_id: str) -> Response:
     expected, key = expected_version_of(request), idempotency_key_of(request)
     data = await read_body(request, services.settings.body_timeout_s)
     await caught_up(request, services)
-    if key is not None and (repeated := _repeated(services, caller, job_id, key)) is not None:
+    if key is not None and (repeated := _repeated(request, services, caller, job_id, key)) is not None:
         return _answer(services, caller, job_id, repeated)
     for attempt in range(ATTEMPTS_MAX):
         row, progress = await _version(request, services, caller.tenant, job_id, expected)
@@ -268,7 +268,7 @@ def _about(request: Request, services: Services, caller: Caller, job_id: str, wi
     return _About(
         tenant=caller.tenant,
         job_id=job_id,
-        command_id=command_id_of(caller.tenant, job_id, idempotency_key_of(request)),
+        command_id=command_id_of(request, caller.tenant, job_id, idempotency_key_of(request)),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,
@@ -287,11 +287,11 @@ def _numbered(key: str | None, attempt: int) -> str | None:
     return f"{key}/{attempt}" if key is not None and attempt else key
 
 
-def _repeated(services: Services, caller: Caller, job_id: str, key: str) -> Decision | None:
+def _repeated(request: Request, services: Services, caller: Caller, job_id: str, key: str) -> Decision | None:
     """What an edit with that key was decided before; None if none was accepted."""
     partition = services.view.partition_of_job(caller.tenant, job_id)
     for attempt in range(ATTEMPTS_MAX):
-        command_id = command_id_of(caller.tenant, job_id, _numbered(key, attempt))
+        command_id = command_id_of(request, caller.tenant, job_id, _numbered(key, attempt))
         row = services.view.parts[partition].command(caller.tenant, command_id, job_id)
         if row is not None and row.is_accepted:
             return Decision(command_id, job_id, partition, -1, row)
@@ -325,7 +325,7 @@ def _edit(
 ) -> EditJob:
     """The command that makes the job what the submission says."""
     named = msgspec.structs.replace(submission, id=job_id)
-    command_id = command_id_of(caller.tenant, job_id, key)
+    command_id = command_id_of(request, caller.tenant, job_id, key)
     job = submit_command(services, caller, named, None, traceparent_of(request))
     job = msgspec.structs.replace(job, command_id=command_id)
     return EditJob(

@@ -110,6 +110,9 @@ def submit(
     notify: Annotated[
         str | None, typer.Option(help="https URL that its alerts go to; the tenant's target if not given.")
     ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Tag of the job; may be given up to 16 times.")
+    ] = None,
     key: Key = None,
     wait: Wait = None,
     output: Output = Format.TABLE,
@@ -148,6 +151,7 @@ def submit(
         "priority": priority,
         "limit": limit,
         "notify": notify,
+        "tags": tag or None,
     }
     request = JobRequest(task=task, payload=read_payload(payload), **given_options(given))
     with SyncClient() as client:
@@ -241,6 +245,7 @@ def write_job(job: Job, output: Format) -> None:
         "stuck after": f"{job.stuck_after}, then {job.on_stuck}" if job.stuck_after else None,
         "priority": job.priority,
         "limit": job.limit,
+        "tags": ", ".join(job.tags) or None,
         "paused": f"{job.paused.at} ({job.paused.cause}) {job.paused.reason}" if job.paused else None,
         "version": job.version,
         "created": job.created_at,

@@ -95,6 +95,9 @@ def edit(
     priority: Annotated[int | None, typer.Option(help="0 to 9, 9 goes first.")] = None,
     limit: Annotated[str | None, typer.Option(help="Limit that holds beside the tenant's.")] = None,
     notify: Annotated[str | None, typer.Option(help="https URL that its alerts go to.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Tag; those given take the place of all that it has.")
+    ] = None,
     default: Annotated[
         list[str] | None, typer.Option(help="Field that gets its default back; may be repeated.")
     ] = None,
@@ -134,6 +137,7 @@ def edit(
         "priority": priority,
         "limit": limit,
         "notify": notify,
+        "tags": tag or None,
     }
     text = read_payload(payload)
     change = given_options(given) | _defaults(default or [], given_options(given))

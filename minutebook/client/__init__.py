@@ -11,6 +11,7 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.list_models import ExecutionSummary, Overview
 from minutebook.client.models import (
     Alert,
     BatchResult,
@@ -61,6 +62,7 @@ __all__ = [
     "DryRun",
     "Execution",
     "ExecutionPage",
+    "ExecutionSummary",
     "Job",
     "JobChange",
     "JobDryRun",
@@ -73,6 +75,7 @@ __all__ = [
     "MisfireRequest",
     "NotFoundError",
     "Operation",
+    "Overview",
     "Problem",
     "PutEffect",
     "Queue",

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
+from minutebook import tracing
 from minutebook.client.answers import decided as _decided
 from minutebook.client.answers import decoded as _decoded
 from minutebook.client.answers import refusal as _refusal
@@ -25,6 +26,7 @@ from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_pat
 from minutebook.client.errors import UnavailableError
 from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
 from minutebook.client.limits import Limits, SyncLimits
+from minutebook.client.list_calls import ListCalls, SyncListCalls
 from minutebook.client.mint import mint_id
 from minutebook.client.models import (
     Alert,
@@ -72,7 +74,7 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(ChangeCalls, OperationCalls, FleetCalls):
+class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
@@ -251,6 +253,9 @@ class Client(ChangeCalls, OperationCalls, FleetCalls):
         query: dict[str, str] | None = None,
     ) -> httpx.Response:
         sent = dict(headers or {})
+        traceparent = tracing.current()
+        if traceparent:
+            sent["traceparent"] = traceparent
         content = None
         if body is not None:
             content = msgspec.json.encode(body)
@@ -298,7 +303,7 @@ def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls):
+class SyncClient(SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCalls):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
     _client: Client

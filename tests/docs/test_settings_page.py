@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from docs import generate_cli, generate_settings, generate_topics
+from docs import generate_actions, generate_cli, generate_metrics, generate_settings, generate_topics
 from minutebook.cli.exits import MEANING
 from minutebook.cli.nouns import commands
 
@@ -21,6 +21,14 @@ def test_topics_page_is_what_the_table_says() -> None:
     assert generate_topics.PAGE.read_text() == generate_topics.page(), remedy
 
 
+def test_metrics_page_is_what_the_table_says() -> None:
+    remedy = "run `python -m docs.generate_metrics`"
+    assert generate_metrics.PAGE.read_text() == generate_metrics.page(), remedy
+
+
+def test_actions_page_is_what_the_list_says() -> None:
+    remedy = "run `python -m docs.generate_actions`"
+    assert generate_actions.PAGE.read_text() == generate_actions.page(), remedy
 def test_page_of_the_command_line_is_what_the_commands_say() -> None:
     remedy = "run `python -m docs.generate_cli`"
     assert generate_cli.PAGE.read_text() == generate_cli.page(), remedy
