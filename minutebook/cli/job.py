@@ -11,6 +11,7 @@ from minutebook.cli.exits import ExitCode
 from minutebook.cli.options import Key, Reason, Wait, Yes, ask, duration, given_options, read_payload
 from minutebook.cli.outcomes import HISTORY, await_outcome, history_row
 from minutebook.cli.output import Format, Output, note, write_many, write_one
+from minutebook.cli.rules import rule_of
 from minutebook.cli.timing_options import (
     CalendarExclude,
     CalendarInclude,
@@ -252,13 +253,6 @@ def write_job(job: Job, output: Format) -> None:
         "executions": counts or "none yet",
     }
     write_one(job, output, {name: value for name, value in fields.items() if value is not None})
-
-
-def rule_of(job: Job | JobRequest) -> str:
-    """When a job is due, without its bounds."""
-    if job.cron:
-        return f"{job.cron} ({job.zone})"
-    return f"every {job.every}" if job.every else str(job.run_at)
 
 
 def _when(job: Job) -> str:

@@ -54,6 +54,11 @@ NOUNS: Final = {
     "kafka": Noun("kafka", "The embedded Kafka, for development.", extra="embedded"),
     "limit": Noun("limit", "Limits: how much of a tenant, or of the jobs that name one, runs."),
     "operation": Noun("operation", "Bulk operations: many executions or jobs at once."),
+    "overview": Noun(
+        "overview",
+        "Show jobs and executions by status, what is due soon, how late attempts start, and the oldest that is overdue.",
+        "overview",
+    ),
     "queue": Noun("queue", "Queues: lines of work."),
     "schedule": Noun("schedule", "Schedules: what one means."),
     "task": Noun("task", "Tasks: what workers can run, and the payloads they take."),

@@ -22,7 +22,9 @@ def runner(transport: httpx.AsyncBaseTransport, key: str, monkeypatch: pytest.Mo
     for name, value in (("URL", "http://api"), ("API_KEY", key), ("RETRIES_MAX", "0")):
         monkeypatch.setenv(f"MINUTEBOOK_CLIENT_{name}", value)
     client = partial(SyncClient, transport=transport)
-    for name in sorted({noun.module for noun in NOUNS.values()} | {"job", "backfill"}):
+    for name in sorted(
+        {noun.module for noun in NOUNS.values()} | {"job", "backfill", "job_lists", "job_tail"}
+    ):
         module = import_module(f"minutebook.cli.{name}")
         if hasattr(module, "SyncClient"):
             monkeypatch.setattr(module, "SyncClient", client)
