@@ -329,7 +329,7 @@ class PartitionView:
     def tenants_due(self) -> Iterator[str]:
         """Tenants that have a job with a next instant, by name: from one to the next. Reads committed rows only."""
         start, end = self.prefix, keys.partition_prefix(self.partition + 1)
-        while (key := next((key for key, _ in self._rows.scan("due_counts", start, end)), None)) is not None:
+        while (key := next((key for key, _ in self.rows.scan("due_counts", start, end)), None)) is not None:
             tenant = keys.due_tenant(key)
             yield tenant
             start = self.prefix + f"{tenant}\1".encode()
