@@ -235,7 +235,7 @@ class Client(ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls):
         self, path: str, kind: type[_Page[T]], query: dict[str, str] | None = None
     ) -> AsyncIterator[T]:
         """Items of a list, page after page."""
-        asked = {**(query or {}), "limit": str(_PAGE)}
+        asked = {"limit": str(_PAGE), **(query or {})}
         while True:
             page = _decoded(await self._send("GET", path, query=asked), kind)
             for item in page.items:
