@@ -24,11 +24,14 @@ from api.routes import (
     job_changes,
     jobs,
     limits,
+    live,
     operations,
+    partitions,
     queues,
     schedules,
     tasks,
     tenant_limit,
+    upcoming,
     workers,
 )
 from api.services import Services
@@ -58,6 +61,9 @@ def create_app(services: Services) -> FastAPI:
         schedules,
         tasks,
         workers,
+        live,
+        upcoming,
+        partitions,
         health,
     ):
         # As they are: routers that are included are matched anew for each request.

@@ -30,7 +30,7 @@ class ViewCollector(Collector):
             lag.add_metric([EVENTS, str(partition)], records)
         yield lag
         void = CounterMetricFamily("minutebook_void_frames", "Records of the log that count for nobody.")
-        void.add_metric([], self._view.void_frames)
+        void.add_metric([], sum(part.cursor.void_frames for part in self._view.parts))
         yield void
         build = GaugeMetricFamily("minutebook_build_info", "Version of this process.", labels=["version"])
         build.add_metric([__version__], 1)

@@ -14,6 +14,7 @@ from minutebook import __version__
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
+from minutebook.client.live_models import Changes, PartitionPage, Upcoming
 from minutebook.client.models import (
     AlertPage,
     BatchRequest,
@@ -58,6 +59,7 @@ _MODELS: Final = (
     CalendarEffect,
     CalendarPage,
     CalendarRequest,
+    Changes,
     Command,
     DeadLetterPage,
     DryRun,
@@ -74,6 +76,7 @@ _MODELS: Final = (
     Operation,
     OperationPage,
     OperationRequest,
+    PartitionPage,
     Preview,
     PreviewRequest,
     Problem,
@@ -85,6 +88,7 @@ _MODELS: Final = (
     RedriveRequest,
     ResumeRequest,
     RunNow,
+    Upcoming,
     WholeExecution,
     WholeTask,
     WholeWorker,

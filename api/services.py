@@ -11,6 +11,7 @@ from fastapi import Request
 from api.auth import Keyring
 from api.due_topics import DueTopics
 from api.held_runs import Frames
+from api.live.changes import LiveChanges
 from api.notifier.targets import Targets
 from api.problems import Refused
 from api.sender import CommandLog
@@ -43,6 +44,9 @@ class Undecided:
 class Readiness(Protocol):
     """Whether requests can be answered; said by what follows the log."""
 
+    lag: dict[int, int]
+    """Records not yet folded, by partition, as last known."""
+
     def unready(self) -> str:
         """Why not; empty if they can."""
         ...
@@ -67,6 +71,7 @@ class Services:
 
     def __post_init__(self) -> None:
         self.task_types = TaskTypes(self.view)
+        self.live = LiveChanges(self.view, self.clock)
 
 
 def services_of(request: Request) -> Services:

@@ -59,6 +59,9 @@ class ApiSettings(BaseSettings):
     append_timeout_s: float = Field(
         default=10.0, gt=0, description="for the broker to acknowledge a command, else 503"
     )
+    streams_max: int = Field(
+        default=2_000, ge=0, description="`/v1/stream` at once in this process; more get 503"
+    )
     cache_bytes: int = Field(default=64 << 20, ge=1 << 20, description="block cache of the view's store")
 
     @model_validator(mode="after")

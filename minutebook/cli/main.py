@@ -19,6 +19,7 @@ from minutebook.cli import (
     job_changes,
     limit,
     operation,
+    partition,
     queue,
     schedule,
     task,
@@ -97,6 +98,7 @@ app.add_typer(calendar.app, name="calendar")
 app.add_typer(dead_letter.app, name="dead-letter")
 app.add_typer(alert.app, name="alert")
 app.add_typer(operation.app, name="operation")
+app.add_typer(partition.app, name="partition")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(task.app, name="task")
 

@@ -11,6 +11,7 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.live_models import Change, DueBucket, Partition, PartitionPage, Reset, Upcoming
 from minutebook.client.models import (
     Alert,
     BatchResult,
@@ -43,6 +44,7 @@ __all__ = [
     "CalendarEntry",
     "CalendarsChange",
     "CalendarsRequest",
+    "Change",
     "Client",
     "ClientSettings",
     "Command",
@@ -51,6 +53,7 @@ __all__ = [
     "DeadLetterFilter",
     "DeniedError",
     "DryRun",
+    "DueBucket",
     "Execution",
     "ExecutionPage",
     "Job",
@@ -63,14 +66,18 @@ __all__ = [
     "MisfireRequest",
     "NotFoundError",
     "Operation",
+    "Partition",
+    "PartitionPage",
     "Problem",
     "Queue",
     "RefusedError",
+    "Reset",
     "RetryChange",
     "RetryRequest",
     "RunNow",
     "StaleVersionError",
     "SyncClient",
     "UnavailableError",
+    "Upcoming",
     "WholeExecution",
 ]

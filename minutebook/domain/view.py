@@ -22,6 +22,8 @@ from minutebook.domain.transitions import closed_status
 from minutebook.domain.view_folds import FOLDS
 from minutebook.domain.view_operations import FAMILY as OPERATIONS
 from minutebook.domain.view_operations import OperationRow, operation_row
+from minutebook.domain.view_owners import FAMILY as OWNERS
+from minutebook.domain.view_owners import OwnerRow
 from minutebook.domain.view_rows import (
     FAMILIES,
     FORMAT,
@@ -69,6 +71,7 @@ _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
         OperationRow,
         TaskRow,
         CalendarRow,
+        OwnerRow,
         str,
         int,
     )
@@ -121,7 +124,7 @@ class PartitionView:
             if dirty
         }
         if self.due_moves:
-            found["due_counts"] = self._drain_due()
+            found["due_counts"], found["due_hours"] = self._drain_due()
         for dirty in self.dirty.values():
             dirty.clear()
         self._cool()
@@ -148,10 +151,14 @@ class PartitionView:
     def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
         """A job and where it stands."""
         key = keys.job_row(self.prefix, tenant, job_id)
-        hot = self.hot_jobs.get(tenant, {}).get(job_id)
-        row = self.read("jobs", key, JobRow)
-        progress = self.read("progress", key, Progress) if hot is None else hot.progress
+        row, progress = self.read("jobs", key, JobRow), self.progress(tenant, job_id)
         return None if row is None or progress is None else (row, progress)
+
+    def progress(self, tenant: str, job_id: str) -> Progress | None:
+        """Where a job stands."""
+        hot = self.hot_jobs.get(tenant, {}).get(job_id)
+        key = keys.job_row(self.prefix, tenant, job_id)
+        return self.read("progress", key, Progress) if hot is None else hot.progress
 
     def versions(self, tenant: str, job_id: str, through: int | None = None) -> Iterator[JobRow]:
         """Versions of a job, the latest first, from number `through` on. Reads committed rows only."""
@@ -305,16 +312,20 @@ class PartitionView:
         for _, value in self._rows.scan(OPERATIONS, start, start[:-1] + b"\1"):
             yield _DECODERS[OperationRow](value)
 
-    def due_in(self, tenant: str, minute: int) -> int:
-        """How many jobs of a tenant have their next instant in that minute, counted from the epoch. Reads committed rows only."""
-        stored = self._rows.get("due_counts", keys.due_row(self.prefix, tenant, minute))
-        return 0 if stored is None else _DECODERS[int](stored)
+    def due_counts(
+        self, tenant: str, start: int, end: int, family: str = "due_counts"
+    ) -> Iterator[tuple[int, int]]:
+        """(minute, jobs due in it) of a tenant, from minute `start` up to `end`, not included; hours in `due_hours`.
 
-    def due_counts(self, tenant: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """(minute, jobs due in it) of a tenant, from minute `start` up to `end`, not included. Reads committed rows only."""
-        first, last = (keys.due_row(self.prefix, tenant, minute) for minute in (start, end))
-        for key, value in self._rows.scan("due_counts", first, last):
-            yield keys.due_minute(key), _DECODERS[int](value)
+        Reads committed rows only.
+        """
+        first, last = (keys.due_row(self.prefix, tenant, number) for number in (start, end))
+        for key, value in self._rows.scan(family, first, last):
+            yield keys.due_number(key), _DECODERS[int](value)
+
+    def owner(self) -> OwnerRow | None:
+        """Who owns this partition; None where nobody ever did."""
+        return self.read(OWNERS, self.prefix, OwnerRow)
 
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""
@@ -414,19 +425,26 @@ class PartitionView:
         self.due_moves.append((tenant, before_at, progress.coming_at))
         self.dirty["progress"][job.key] = progress
 
-    def _drain_due(self) -> dict[bytes, bytes | None]:
-        """The due counts that changed; a minute in which nothing is due any more has no row."""
-        changes: Counter[tuple[str, int]] = Counter()
+    def _drain_due(self) -> tuple[dict[bytes, bytes | None], dict[bytes, bytes | None]]:
+        """The due counts that changed, by minute and by hour; where nothing is due any more there is no row."""
+        minutes: Counter[tuple[str, int]] = Counter()
+        hours: Counter[tuple[str, int]] = Counter()
         for (tenant, before_at, next_at), count in Counter(self.due_moves).items():
-            if before_at >= 0:
-                changes[tenant, before_at // keys.MINUTE_MS] -= count
-            if next_at >= 0:
-                changes[tenant, next_at // keys.MINUTE_MS] += count
+            for at, change in ((before_at, -count), (next_at, count)):
+                if at >= 0:
+                    minutes[tenant, at // keys.MINUTE_MS] += change
+                    hours[tenant, at // keys.HOUR_MS] += change
         self.due_moves.clear()
+        return self._due_rows("due_counts", minutes), self._due_rows("due_hours", hours)
+
+    def _due_rows(self, family: str, changes: Counter[tuple[str, int]]) -> dict[bytes, bytes | None]:
         found: dict[bytes, bytes | None] = {}
-        for (tenant, minute), change in changes.items():
-            count = self.due_in(tenant, minute) + change
-            found[keys.due_row(self.prefix, tenant, minute)] = _encode(count) if count else None
+        for (tenant, number), change in changes.items():
+            if change:
+                key = keys.due_row(self.prefix, tenant, number)
+                stored = self._rows.get(family, key)
+                count = change + (0 if stored is None else _DECODERS[int](stored))
+                found[key] = _encode(count) if count else None
         return found
 
     def settle(self, job: HotJob) -> None:

@@ -162,6 +162,9 @@ class Ready:
 
     reason = ""
 
+    def __init__(self) -> None:
+        self.lag: dict[int, int] = {}
+
     def unready(self) -> str:
         """See `Readiness`."""
         return self.reason

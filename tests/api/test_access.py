@@ -43,6 +43,8 @@ READS = [
     ("GET", "/v1/tasks/a"),
     ("GET", "/v1/workers"),
     ("GET", "/v1/workers/a"),
+    ("GET", "/v1/upcoming"),
+    ("GET", "/v1/stream?job_id="),
 ]
 WRITES = [
     ("POST", "/v1/jobs"),
@@ -76,6 +78,7 @@ OPERATES = [
     ("POST", "/v1/workers/a/quiet"),
     ("POST", "/v1/workers/a/resume"),
     ("POST", "/v1/workers/a/stop"),
+    ("GET", "/v1/partitions"),
 ]
 MAY = {
     "viewer": READS,
