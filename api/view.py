@@ -11,6 +11,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Final, Literal, TypeVar
 
@@ -212,6 +213,11 @@ class View:
     def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
         """A job and where it stands."""
         return self.parts[self.partition_of_job(tenant, job_id)].job(tenant, job_id)
+
+    def jobs_named(self, tenant: str, start: str) -> Iterator[tuple[str, JobRow, Progress]]:
+        """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, partition after partition."""
+        self.commit_all()
+        return chain.from_iterable(part.jobs_named(tenant, start) for part in self.parts)
 
     def versions(self, tenant: str, job_id: str, through: int | None) -> Iterator[JobRow]:
         """Versions of a job, the latest first, from number `through` on."""

@@ -40,7 +40,7 @@ FAMILIES: Final = (
     "calendar_jobs",
     "skips",
 )
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Version of these rows: a view of another version is dropped and folded again."""
 
 MINUTE_MS: Final = 60_000
@@ -78,6 +78,7 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     timing: Timing | None = None
     created_at: int = -1
     reason: str = ""
+    tags: list[str] = []
 
     @property
     def is_recurring(self) -> bool:
