@@ -70,6 +70,10 @@ class Keyring:
                 found = caller
         return found
 
+    def holder(self, key_hash: str) -> Caller | None:
+        """Whose key has that SHA-256 in hex; None for one that is not known, or no more."""
+        return next((caller for name, caller in self._keys if name.hex() == key_hash), None)
+
 
 class Allowed:
     """Dependency of a route: the caller, whose role covers `scope`."""

@@ -13,6 +13,7 @@ from api.due_topics import DueTopics
 from api.held_runs import Frames
 from api.live.changes import LiveChanges
 from api.notifier.targets import Targets
+from api.pages.login_link import LoginLink
 from api.problems import Refused
 from api.sender import CommandLog
 from api.settings import ApiSettings
@@ -72,6 +73,7 @@ class Services:
     def __post_init__(self) -> None:
         self.task_types = TaskTypes(self.view)
         self.live = LiveChanges(self.view, self.clock)
+        self.login_link = LoginLink(self.settings.login_token, self.settings.login_key, self.clock.now())
 
 
 def services_of(request: Request) -> Services:

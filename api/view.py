@@ -11,6 +11,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, Final, Literal, TypeVar
 
@@ -233,6 +234,11 @@ class View:
     def progress(self, tenant: str, job_id: str) -> Progress | None:
         """Where a job stands, without what it is."""
         return self.parts[self.partition_of_job(tenant, job_id)].progress(tenant, job_id)
+
+    def jobs_named(self, tenant: str, start: str) -> Iterator[tuple[str, JobRow, Progress]]:
+        """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, partition after partition."""
+        self.commit_all()
+        return chain.from_iterable(part.jobs_named(tenant, start) for part in self.parts)
 
     def versions(self, tenant: str, job_id: str, through: int | None) -> Iterator[JobRow]:
         """Versions of a job, the latest first, from number `through` on."""

@@ -160,6 +160,16 @@ class PartitionView:
         key = keys.job_row(self.prefix, tenant, job_id)
         return self.read("progress", key, Progress) if hot is None else hot.progress
 
+    def jobs_named(self, tenant: str, start: str) -> Iterator[tuple[str, JobRow, Progress]]:
+        """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, by id. Reads committed rows only."""
+        prefix = keys.job_row(self.prefix, tenant, "")
+        first = prefix + start.encode()
+        for key, value in self._rows.scan("jobs", first, first + b"\xff"):
+            job_id = key[len(prefix) :].decode()
+            found = self.job(tenant, job_id)
+            if found is not None:
+                yield job_id, _DECODERS[JobRow](value), found[1]
+
     def versions(self, tenant: str, job_id: str, through: int | None = None) -> Iterator[JobRow]:
         """Versions of a job, the latest first, from number `through` on. Reads committed rows only."""
         job = keys.job_row(self.prefix, tenant, job_id)

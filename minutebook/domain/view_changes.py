@@ -43,6 +43,7 @@ def version_of(event: facts.JobSubmitted) -> JobRow:
         event.every_ms,
         event.anchor_at,
         event.timing,
+        tags=event.tags,
     )
 
 

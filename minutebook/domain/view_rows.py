@@ -81,6 +81,7 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     timing: Timing | None = None
     created_at: int = -1
     reason: str = ""
+    tags: list[str] = []
 
     @property
     def is_recurring(self) -> bool:
