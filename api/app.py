@@ -14,6 +14,7 @@ from starlette.routing import Match
 from api.guard import Guard, trace_id_of
 from api.openapi import scope_of
 from api.pages import faults, login, static_files
+from api.pages.live_pages import LIVE_PAGES
 from api.problems import Refused, response_of
 from api.routes import (
     alerts,
@@ -44,7 +45,7 @@ PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz"})
 PUBLIC_PAGES: Final = frozenset({"/login", "/logout", "/problems/{code}", "/static/{digest}/{name}"})
 """Pages that need no session."""
 
-_PAGES: Final = (faults, login, static_files)
+_PAGES: Final = (faults, login, static_files, *LIVE_PAGES)
 
 _CODES: Final = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 

@@ -6,6 +6,7 @@ An empty name is that of the tenant-wide limit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Final
 
 from fastapi import Request, Response
@@ -15,7 +16,7 @@ from api.auth import Caller
 from api.bodies import check_accept, read_body, read_object
 from api.decisions import caught_up, json_response
 from api.fields import Fields
-from api.parameters import query_of
+from api.parameters import LIMIT_MAX, query_of
 from api.problems import Refused
 from api.services import Services, services_of
 from api.shared_facts import about, check, decided
@@ -125,6 +126,12 @@ def versions_of(services: Services, command: LimitCommand) -> Callable[[int], in
         return None if copy is None else copy.version
 
     return version_in
+
+
+def limits_of(services: Services, caller: Caller) -> list[Limit]:
+    """The first limits of a tenant by name, the tenant-wide one before them, a page of them at most."""
+    rows = islice(services.view.limits(caller.tenant, ""), LIMIT_MAX)
+    return [limit_shown(services, caller.tenant, name, row) for name, row in rows]
 
 
 def find_limit(services: Services, caller: Caller, name: str) -> Limit:

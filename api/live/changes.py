@@ -154,6 +154,8 @@ class LiveChanges:
         """End all streams: the process leaves."""
         for listener in self._listeners:
             listener.close()
+        if self._telling is not None:
+            self._telling.cancel()
 
     # -- the fold notes
 
@@ -227,7 +229,8 @@ class LiveChanges:
                 await asyncio.sleep(TURN_S)
         except Exception:
             _log.exception("live changes failed")
-            self.close()
+            for listener in self._listeners:
+                listener.close()
         finally:
             self._view.heard = None
             self._telling = None

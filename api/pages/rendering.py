@@ -60,6 +60,7 @@ _environment.filters |= {
     "show_ms": texts.show_ms,
     "show_json": texts.show_json,
     "show_count": texts.show_count,
+    "show_short": texts.show_short,
 }
 _environment.globals |= {
     "show_age": texts.show_age,

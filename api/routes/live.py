@@ -68,11 +68,11 @@ async def stream_changes(request: Request, caller: Reading) -> Response:
     if len(services.live) >= services.settings.streams_max:
         raise Refused("too-many-streams")
     wish = Wish(caller.tenant, **query, sees_all=caller.may(Scope.QUEUES_WRITE))
-    stream = services.live.stream(wish, _last_seen(request, services.view.partitions), _LIFE_S)
+    stream = services.live.stream(wish, last_seen(request, services.view.partitions), _LIFE_S)
     return EventSourceResponse(stream, headers={"x-accel-buffering": "no"})
 
 
-def _last_seen(request: Request, partitions: int) -> Token | None:
+def last_seen(request: Request, partitions: int) -> Token | None:
     """What `Last-Event-ID` names; None without it, and nothing at all where it cannot be read: then all is read anew."""
     text = request.headers.get("last-event-id")
     if text is None:

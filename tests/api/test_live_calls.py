@@ -45,7 +45,8 @@ async def test_client_follows_changes_over_broken_connections(
             change = await coming
             assert isinstance(change, Change)
             assert (change.kind, change.id, change.job_id, change.status) == ("job", name, name, "active")
-            world.services.live.close()
+            for listener in world.services.live._listeners:
+                listener.close()
         await following.aclose()
 
 
