@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from minutebook.client.mint import mint_id
 from minutebook.domain import events as facts
 from minutebook.domain.commands import DeclareTask
 from minutebook.domain.records import FullPulse, Pulse, QueueOffer, Report
 from minutebook.ids import task_key
-from minutebook.client.mint import mint_id
 from minutebook.wire import codec
 from minutebook.wire.topics import partition_of
 from tests.api.memory import PARTITIONS, Installation
@@ -58,7 +58,7 @@ def _take_partitions(world: Installation) -> None:
         world.log.append(partition, [taken])
 
 
-async def _declare_tasks(world: Installation) -> None:
+def _declare_tasks(world: Installation) -> None:
     for name in TASKS:
         command = DeclareTask(
             name=name,
@@ -67,7 +67,6 @@ async def _declare_tasks(world: Installation) -> None:
             actor="worker:host-a",
             payload_schema='{"type":"object"}' if name == "mail.send" else "",
         )
-        world.log.append(partition_of(task_key(name), PARTITIONS), [])
         world.log._decide(partition_of(task_key(name), PARTITIONS), command)
 
 
