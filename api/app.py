@@ -8,6 +8,7 @@ from typing import Final
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
@@ -26,6 +27,7 @@ from api.routes import (
     job_changes,
     jobs,
     limits,
+    lists,
     operations,
     queues,
     schedules,
@@ -37,6 +39,8 @@ from api.services import Services
 
 PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz"})
 """Paths that need no credential."""
+TRACED: Final = "/v1/"
+"""Health and pages have no spans: one is of no interest, the other's addresses may hold a token."""
 
 PUBLIC_PAGES: Final = frozenset({"/login", "/logout", "/problems/{code}", "/static/{digest}/{name}"})
 """Pages that need no session."""
@@ -46,12 +50,22 @@ _PAGES: Final = (faults, login, static_files)
 _CODES: Final = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
 
+_TELEMETRY: Final[TelemetryConfig] = {
+    "exclude": lambda scope: not str(scope["path"]).startswith(TRACED),
+    "logs": False,  # it would tell messages of exceptions
+    "metrics": False,
+    "operation_spans": False,
+}
+"""FastAPI makes a span of each request where a provider of OpenTelemetry is set; a job's runs go on under it."""
+
+
 def create_app(services: Services) -> FastAPI:
     """The application over `services`. Raises TypeError for a route that declares no scope and is not public."""
     app = bare_app(services, faults.answer)
     for module in (
         batch,
         jobs,
+        lists,
         job_changes,
         executions,
         dead_letters,
@@ -87,7 +101,9 @@ def problem_answer(request: Request, refused: Refused) -> Response:
 
 def bare_app(services: Services, answer: Callable[[Request, Refused], Response] = problem_answer) -> FastAPI:
     """An application without routes, whose every refusal is told by `answer`."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(
+        openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, telemetry=_TELEMETRY
+    )
     app.state.services = services
     app.add_middleware(Guard, answer=answer, prefix=services.settings.path_prefix)
 

@@ -22,7 +22,6 @@ from api.decisions import (
 )
 from api.described import AFTER, BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PREFER, WAIT, WRITE, described
 from api.parameters import (
-    command_id_of,
     limit_of,
     next_link,
     open_cursor,
@@ -151,7 +150,7 @@ async def cancel(services: Services, caller: Caller, name: str, wish: Wish, aske
     command = CancelExecution(
         tenant=caller.tenant,
         job_id=job_of(name),
-        command_id=command_id_of(caller.tenant, name, asked.key),
+        command_id=asked.command_id(caller.tenant, name),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,
@@ -188,7 +187,7 @@ async def redrive(services: Services, caller: Caller, name: str, wish: Wish, ask
     command = RedriveExecution(
         tenant=caller.tenant,
         job_id=job_of(name),
-        command_id=command_id_of(caller.tenant, name, asked.key),
+        command_id=asked.command_id(caller.tenant, name),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,

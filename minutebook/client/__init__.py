@@ -11,6 +11,7 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.list_models import ExecutionSummary, Overview
 from minutebook.client.models import (
     Alert,
     BatchResult,
@@ -38,6 +39,7 @@ from minutebook.client.operation_models import (
     JobFilter,
     Operation,
 )
+from minutebook.client.put_models import PutEffect
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "DryRun",
     "Execution",
     "ExecutionPage",
+    "ExecutionSummary",
     "Job",
     "JobChange",
     "JobDryRun",
@@ -72,7 +75,9 @@ __all__ = [
     "MisfireRequest",
     "NotFoundError",
     "Operation",
+    "Overview",
     "Problem",
+    "PutEffect",
     "Queue",
     "RefusedError",
     "RetryChange",
