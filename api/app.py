@@ -14,7 +14,11 @@ from starlette.routing import Match
 
 from api.guard import Guard, trace_id_of
 from api.openapi import scope_of
-from api.pages import faults, login, static_files
+from api.pages import dead_letters as dead_letter_pages
+from api.pages import executions as execution_pages
+from api.pages import faults, job_edit, login, static_files
+from api.pages import job as job_page
+from api.pages import jobs as job_pages
 from api.problems import Refused, response_of
 from api.routes import (
     alerts,
@@ -45,7 +49,16 @@ TRACED: Final = "/v1/"
 PUBLIC_PAGES: Final = frozenset({"/login", "/logout", "/problems/{code}", "/static/{digest}/{name}"})
 """Pages that need no session."""
 
-_PAGES: Final = (faults, login, static_files)
+_PAGES: Final = (
+    job_pages,
+    job_edit,
+    job_page,
+    execution_pages,
+    dead_letter_pages,
+    faults,
+    login,
+    static_files,
+)
 
 _CODES: Final = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
+from msgspec import Raw
 
 from api.answers import Around, execution_bodies, upcoming_body, upcoming_row, whole_body
 from api.auth import Allowed, Caller, Scope
@@ -232,6 +233,12 @@ def find_execution(services: Services, tenant: str, name: str) -> WholeExecution
     if row is None:
         raise Refused("not-found")
     return whole_body(name, row, _around(services, tenant, job_of(name)))
+
+
+def payload_of(services: Services, tenant: str, execution: WholeExecution) -> Raw | None:
+    """What an execution runs with; None where it was edited at a redrive, which is no version of its job."""
+    version = next(services.view.versions(tenant, execution.job_id, execution.version), None)
+    return Raw(version.payload) if version is not None and version.version == execution.version else None
 
 
 def _row(services: Services, tenant: str, name: str) -> ExecutionRow | None:
