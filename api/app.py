@@ -8,12 +8,17 @@ from typing import Final
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from api.guard import Guard, trace_id_of
 from api.openapi import scope_of
-from api.pages import faults, login, static_files
+from api.pages import dead_letters as dead_letter_pages
+from api.pages import executions as execution_pages
+from api.pages import faults, job_edit, login, static_files
+from api.pages import job as job_page
+from api.pages import jobs as job_pages
 from api.pages.live_pages import LIVE_PAGES
 from api.problems import Refused, response_of
 from api.routes import (
@@ -27,6 +32,7 @@ from api.routes import (
     job_changes,
     jobs,
     limits,
+    lists,
     live,
     operations,
     partitions,
@@ -41,13 +47,34 @@ from api.services import Services
 
 PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz"})
 """Paths that need no credential."""
+TRACED: Final = "/v1/"
+"""Health and pages have no spans: one is of no interest, the other's addresses may hold a token."""
 
 PUBLIC_PAGES: Final = frozenset({"/login", "/logout", "/problems/{code}", "/static/{digest}/{name}"})
 """Pages that need no session."""
 
-_PAGES: Final = (faults, login, static_files, *LIVE_PAGES)
+_PAGES: Final = (
+    *LIVE_PAGES,
+    job_pages,
+    job_edit,
+    job_page,
+    execution_pages,
+    dead_letter_pages,
+    faults,
+    login,
+    static_files,
+)
 
 _CODES: Final = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
+
+
+_TELEMETRY: Final[TelemetryConfig] = {
+    "exclude": lambda scope: not str(scope["path"]).startswith(TRACED),
+    "logs": False,  # it would tell messages of exceptions
+    "metrics": False,
+    "operation_spans": False,
+}
+"""FastAPI makes a span of each request where a provider of OpenTelemetry is set; a job's runs go on under it."""
 
 
 def create_app(services: Services) -> FastAPI:
@@ -56,6 +83,7 @@ def create_app(services: Services) -> FastAPI:
     for module in (
         batch,
         jobs,
+        lists,
         job_changes,
         executions,
         dead_letters,
@@ -94,7 +122,9 @@ def problem_answer(request: Request, refused: Refused) -> Response:
 
 def bare_app(services: Services, answer: Callable[[Request, Refused], Response] = problem_answer) -> FastAPI:
     """An application without routes, whose every refusal is told by `answer`."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(
+        openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, telemetry=_TELEMETRY
+    )
     app.state.services = services
     app.add_middleware(Guard, answer=answer, prefix=services.settings.path_prefix)
 

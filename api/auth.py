@@ -8,12 +8,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastapi import Request
 
 from api.problems import Refused
 from api.settings import KeyHolder
+
+if TYPE_CHECKING:
+    from api.services import Services
 
 
 class Scope(StrEnum):
@@ -82,15 +85,16 @@ class Allowed:
         self.scope = scope
 
     async def __call__(self, request: Request) -> Caller:
-        """The caller. Raises Refused: no-credential, denied."""
+        """The caller. Raises Refused: no-credential, rate-limited, denied."""
+        services: Services = request.app.state.services
         credentials = request.headers.getlist("authorization")
         scheme, _, key = (credentials or [""])[0].partition(" ")
         caller = None
         if len(credentials) == 1 and scheme.lower() == "bearer" and key:
-            keyring: Keyring = request.app.state.services.keyring
-            caller = keyring.find(key.strip())
+            caller = services.keyring.find(key.strip())
         if caller is None:
             raise Refused("no-credential")
+        services.rates.take(request, caller.actor, services.clock.monotonic())
         if not caller.may(self.scope):
             raise Refused("denied")
         return caller

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from fastapi import Request, Response
 
-from api.parameters import expected_version_of, idempotency_key_of, traceparent_of
+from api.parameters import command_id_of, expected_version_of, idempotency_key_of, traceparent_of
 from api.positions import Token, decode_token, encode_token
 from api.problems import Refused
 from api.sender import Keyed
@@ -55,12 +55,20 @@ class Preference(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a request says of its command beside path and body. `wait_s`: for the decision, 0 = not at all."""
+    """What a request says of its command beside path and body. `wait_s`: for the decision, 0 = not at all.
+
+    `action`: what a key is for: with another action it means that one.
+    """
 
     wait_s: float = _WAIT_S
     key: str | None = None
     expected_version: int | None = None
     traceparent: str = ""
+    action: str = ""
+
+    def command_id(self, tenant: str, subject: str) -> str:
+        """Id of the command for the action on `subject`: the same for the same action and key, a new one without a key."""
+        return command_id_of(self.action, tenant, subject, self.key)
 
 
 class Decision(NamedTuple):
@@ -95,6 +103,7 @@ def asked_of(request: Request) -> Asked:
         idempotency_key_of(request),
         expected_version_of(request),
         traceparent_of(request),
+        f"{request.method} {request.scope['route'].path}",
     )
 
 

@@ -11,6 +11,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import Refused, new_trace_id
+from api.rates import SCOPE_KEY
+from minutebook import tracing
 
 BODY_BYTES_MAX: Final = 1 << 20
 BATCH_BYTES_MAX: Final = 8 << 20
@@ -31,7 +33,10 @@ def body_limit(scope: Scope) -> int:
 
 
 def trace_id_of(request: Request) -> str:
-    """Trace id of the caller's `traceparent`, or a new one."""
+    """Trace id of the request's span, of the caller's `traceparent`, or a new one."""
+    traced = tracing.current_trace_id()
+    if traced:
+        return traced
     parts = request.headers.get("traceparent", "").split("-")
     is_given = (
         len(parts) == 4 and len(parts[1]) == 32 and all(digit in "0123456789abcdef" for digit in parts[1])
@@ -59,7 +64,7 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                headers = [*message["headers"], _ALWAYS]
+                headers = [*message["headers"], _ALWAYS, *scope.get(SCOPE_KEY, ())]
                 is_kept = any(name == b"cache-control" for name, _ in headers)
                 message["headers"] = headers if is_kept else [*headers, _NOT_KEPT]
             await send(message)
@@ -74,7 +79,7 @@ class Guard:
             return
         except Exception:
             trace_id = trace_id_of(request)
-            _log.exception("request failed", trace_id=trace_id, method=scope["method"])
+            _log.exception("request_failed", trace_id=trace_id, method=scope["method"])
             if started:
                 raise
             await self._answer(request, Refused("internal"))(scope, receive, sending)

@@ -19,6 +19,8 @@ import msgspec
 
 from api.positions import Token
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_due import due_counts
+from minutebook.domain.view_limits import lacks_permit
 from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import (
     AlertRow,
@@ -83,6 +85,8 @@ class View:
         self.readers = [FrameReader(part.cursor.position, part.cursor.head) for part in self.parts]
         self.heard: Callable[[int, Frame], None] | None = None
         """Told of each frame once it is folded, with its partition; None while nobody listens."""
+        self.voids: Counter[str] = Counter()
+        """Records that count for nobody, by why."""
         self._answers: dict[bytes, list[_Expected]] = {}
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
@@ -107,6 +111,7 @@ class View:
                 default=before.commands_through,
             )
         else:
+            self.voids[taken.kind] += 1
             moved["void_frames"] = before.void_frames + 1
         part.advance(msgspec.structs.replace(before, **moved))
         if self.heard is not None and isinstance(taken, Taken):
@@ -282,7 +287,7 @@ class View:
         """
         found: Counter[int] = Counter()
         for part in self.parts:
-            for number, count in part.due_counts(tenant, start, end, family):
+            for number, count in due_counts(part, tenant, start, end, family):
                 found[number] += count
         return found
 
@@ -377,7 +382,7 @@ class View:
         queue = self.queue(partition, job[0].queue)
         if queue is not None and queue.is_paused:
             return "paused_queue"
-        return "permit" if part.lacks_permit(tenant, job[0].limit, now) else "worker"
+        return "permit" if lacks_permit(part, tenant, job[0].limit, now) else "worker"
 
     def may_use(self, tenant: str, queue: str) -> bool:
         """Whether a job of `tenant` may go to `queue`, as far as this view knows."""

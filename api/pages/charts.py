@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from api.pages.texts import show_instant, show_ms
+
 WIDTH: Final = 600
 HEIGHT: Final = 72
 _GAP: Final = 1.5
+_TONES: Final = {"succeeded": "ok", "failed": "bad", "lost": "bad", "cancelled": "off", "skipped": "off"}
 _BAR_MIN: Final = 2.0
 """What is not nothing is seen."""
 
@@ -51,3 +54,34 @@ def span(start: int, end: int, first: int, last: int, width: float = WIDTH) -> S
     wide = max((max(end, start) - start) / whole * width, _BAR_MIN)
     x = min(x, width - _BAR_MIN)
     return Span(round(x, 2), round(min(wide, width - x), 2))
+
+
+class Lateness(NamedTuple):
+    """How late an execution started. `ms` None = it never did."""
+
+    execution_id: str
+    scheduled_at: str
+    status: str
+    ms: int | None
+
+
+class Row(NamedTuple):
+    """A bar and what it says: its name, the value in words, the value, and the tone of its status."""
+
+    name: str
+    shown: str
+    value: float
+    tone: str
+
+
+def lateness_rows(items: Sequence[Lateness]) -> list[Row]:
+    """A row for each execution; one that did not start has no bar."""
+    return [
+        Row(
+            f"{show_instant(item.scheduled_at)}, {item.status}",
+            "did not start" if item.ms is None else show_ms(item.ms),
+            0 if item.ms is None else max(item.ms, 1),
+            _TONES.get(item.status, "run"),
+        )
+        for item in items
+    ]

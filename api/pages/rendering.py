@@ -26,6 +26,13 @@ THEMES: Final = ("light", "dark")
 _HEADERS: Final = {"content-security-policy": CSP, "referrer-policy": "same-origin"}
 
 
+class Query(dict[str, str]):
+    """The query of a page: what was not given is empty."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
 class Entry(NamedTuple):
     """A line of the navigation."""
 
@@ -62,9 +69,16 @@ _environment.filters |= {
     "show_count": texts.show_count,
     "show_short": texts.show_short,
 }
+_environment.filters |= {
+    "filtered": lambda query, *names: {name: query[name] for name in names if query.get(name)},
+    "without": lambda query, *names: {name: value for name, value in query.items() if name not in names},
+    "lateness_rows": charts.lateness_rows,
+    "longest": lambda spans: texts.show_ms(max(spans, default=0)),
+}
 _environment.globals |= {
     "show_age": texts.show_age,
     "show_between": texts.show_between,
+    "show_clock": texts.show_clock,
     "charts": charts,
     "mint_id": mint_id,
     "Scope": Scope,
@@ -95,7 +109,7 @@ def render(
         theme=_theme(request),
         word=word["text"] if word else "",
         is_masked=services.settings.is_payload_masked,
-        **values,
+        **values | {"query": Query(values.get("query", {}))},
     )
     response = HTMLResponse(shown, status, _HEADERS | (headers or {}))
     forget_word(request, response)

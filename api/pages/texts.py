@@ -19,6 +19,12 @@ def show_instant(text: str) -> str:
     return shown.removesuffix("+00:00")
 
 
+def show_clock(text: str, beside: str) -> str:
+    """An RFC 3339 instant; its time of day alone where another one is of the same day in UTC."""
+    shown = show_instant(text)
+    return shown.split(" ")[1] if text[:10] == beside[:10] else shown
+
+
 def show_ms(ms: int) -> str:
     """A length of time in its two largest units; one below zero, which two clocks can make, is 0."""
     if ms < 1000:

@@ -25,7 +25,8 @@ Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
 LOOKED_AT_MAX: Final = 2_000
 """Rows that one request looks at: a filter that few fit must not hold up others. Then the page ends early."""
 _CAUSES: Final = get_args(Cause)
-FILTERS: Final = ("task", "queue", "error_type", "cause")
+FILTERS: Final = {"task": 128, "queue": 128, "error_type": 256, "cause": 128}
+"""Names of the query that filter, and how many characters each has at most."""
 _AT: Final = struct.Struct(">q")
 
 
@@ -63,6 +64,9 @@ def dead_letters_page(
     services: Services, caller: Caller, wanted: Mapping[str, str], limit: int, cursor: str | None
 ) -> DeadLetterPage:
     """The page from `cursor` on of those that fit `wanted`, by FILTERS. Raises Refused (bad-parameter)."""
+    for name, value in wanted.items():
+        if len(value) > FILTERS[name]:
+            raise refused_field(name, f"has at most {FILTERS[name]} characters", "bad-parameter")
     if wanted.get("cause", _CAUSES[0]) not in _CAUSES:
         raise refused_field("cause", f"must be one of {', '.join(_CAUSES)}", "bad-parameter")
     tenant = caller.tenant

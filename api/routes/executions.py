@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
+from msgspec import Raw
 
 from api.answers import Around, execution_bodies, upcoming_body, upcoming_row, whole_body
 from api.auth import Allowed, Caller, Scope
@@ -22,7 +23,6 @@ from api.decisions import (
 )
 from api.described import AFTER, BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PREFER, WAIT, WRITE, described
 from api.parameters import (
-    command_id_of,
     limit_of,
     next_link,
     open_cursor,
@@ -151,7 +151,7 @@ async def cancel(services: Services, caller: Caller, name: str, wish: Wish, aske
     command = CancelExecution(
         tenant=caller.tenant,
         job_id=job_of(name),
-        command_id=command_id_of(caller.tenant, name, asked.key),
+        command_id=asked.command_id(caller.tenant, name),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,
@@ -188,7 +188,7 @@ async def redrive(services: Services, caller: Caller, name: str, wish: Wish, ask
     command = RedriveExecution(
         tenant=caller.tenant,
         job_id=job_of(name),
-        command_id=command_id_of(caller.tenant, name, asked.key),
+        command_id=asked.command_id(caller.tenant, name),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,
@@ -233,6 +233,12 @@ def find_execution(services: Services, tenant: str, name: str) -> WholeExecution
     if row is None:
         raise Refused("not-found")
     return whole_body(name, row, _around(services, tenant, job_of(name)))
+
+
+def payload_of(services: Services, tenant: str, execution: WholeExecution) -> Raw | None:
+    """What an execution runs with; None where it was edited at a redrive, which is no version of its job."""
+    version = next(services.view.versions(tenant, execution.job_id, execution.version), None)
+    return Raw(version.payload) if version is not None and version.version == execution.version else None
 
 
 def _row(services: Services, tenant: str, name: str) -> ExecutionRow | None:

@@ -22,10 +22,21 @@ from api.decisions import (
     json_response,
     refusal_of,
 )
-from api.described import AFTER, BODY, CURSOR, IDEMPOTENCY_KEY, IF_MATCH, LIMIT, PREFER, WRITE, described
+from api.described import (
+    AFTER,
+    BODY,
+    CURSOR,
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    LIMIT,
+    PREFER,
+    WRITE,
+    described,
+    query_name,
+)
 from api.edits import MOMENTS, merged
 from api.parameters import (
-    command_id_of,
+    flag_of,
     limit_of,
     next_link,
     open_cursor,
@@ -33,12 +44,14 @@ from api.parameters import (
     seal_cursor,
 )
 from api.problems import Refused, refused_field
+from api.put_effect import put_effect
 from api.routes.jobs import checks_of, job_response, submit_command
 from api.services import Services, services_of
 from api.submission import Submission, read_submission
 from api.wishes import Wish, read_wish
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.models import Command, Job, JobRequest, ReasonRequest
+from minutebook.client.put_models import PutEffect
 from minutebook.domain.commands import CancelJob, EditJob, PauseJob, ResumeJob, SubmitJob
 from minutebook.domain.view_rows import JobRow, Progress
 from minutebook.ids import is_name
@@ -48,6 +61,9 @@ Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
 Writing = Annotated[Caller, Depends(Allowed(Scope.JOBS_WRITE))]
 ATTEMPTS_MAX: Final = 5
 """A patch that expects no version is merged anew so often when somebody else was first."""
+_DRY_RUN: Final = query_name(
+    "dry_run", "`true` changes nothing: the answer is a PutEffect.", enum=["true", "false"], default="false"
+)
 _CHANGE: Final = (*WRITE, "not-found", "job-closed", "stale-version")
 _EDIT: Final = (
     *BODY,
@@ -83,7 +99,7 @@ async def edit_job(request: Request, caller: Writing, job_id: str) -> Response:
 async def edit(services: Services, caller: Caller, job_id: str, data: bytes, asked: Asked) -> Decision:
     """Lay the patch in `data` over a job: what was decided, refused or not. Raises Refused for what is wrong before."""
     expected, key = asked.expected_version, asked.key
-    if key is not None and (repeated := _repeated(services, caller, job_id, key)) is not None:
+    if key is not None and (repeated := _repeated(services, caller, job_id, asked)) is not None:
         return repeated
     for attempt in range(ATTEMPTS_MAX):
         row, progress = await _version(services, caller.tenant, job_id, expected, asked.wait_s)
@@ -108,20 +124,27 @@ async def edit(services: Services, caller: Caller, job_id: str, data: bytes, ask
     openapi_extra=described(
         takes=JobRequest,
         example={"task": "email.send", "payload": {"user_id": 1}, "cron": "0 7 * * MON-FRI"},
-        answers={200: Job, 201: Job, 202: Command},
-        parameters=(IF_MATCH, IDEMPOTENCY_KEY, PREFER),
-        refusals=_EDIT,
+        answers={200: (Job, PutEffect), 201: Job, 202: Command},
+        parameters=(_DRY_RUN, IF_MATCH, IDEMPOTENCY_KEY, AFTER, PREFER),
+        refusals=(*_EDIT, "view-behind"),
     ),
 )
 async def put_job(request: Request, caller: Writing, job_id: str) -> Response:
     """Create a job under this id, or replace the one that is there. The same body twice changes nothing."""
-    services = _asked(request, job_id)
+    services = _asked(request, job_id, "dry_run")
+    is_dry_run = flag_of(request, "dry_run")
     asked = asked_of(request)
     expected = asked.expected_version
     data = await read_body(request, services.settings.body_timeout_s)
     submission = read_submission(data, services.clock.now(), *checks_of(services, caller))
     _check_id(submission, job_id)
+    if is_dry_run:
+        await caught_up(request, services)
     found = services.view.job(caller.tenant, job_id)
+    if is_dry_run:
+        job = _edit(services, caller, job_id, submission, asked.key, asked).job
+        _check_payload(services, job, None if found is None else found[0])
+        return json_response(put_effect(services, caller, job, expected))
     replaces = found is not None or expected is not None
     for attempt in range(ATTEMPTS_MAX):
         whole = _edit(services, caller, job_id, submission, _numbered(asked.key, attempt), asked)
@@ -249,10 +272,10 @@ def versions_page(
     return JobVersionPage(items, seal_cursor(secret, scope, str(found[limit].version).encode()))
 
 
-def _asked(request: Request, job_id: str) -> Services:
+def _asked(request: Request, job_id: str, *query: str) -> Services:
     """What answers a request to change that job. Raises Refused for what no job is called."""
     check_accept(request)
-    query_of(request)
+    query_of(request, *query)
     if not is_name(job_id):
         raise Refused("not-found")
     return services_of(request)
@@ -274,7 +297,7 @@ def _about(services: Services, caller: Caller, job_id: str, wish: Wish, asked: A
     return _About(
         tenant=caller.tenant,
         job_id=job_id,
-        command_id=command_id_of(caller.tenant, job_id, asked.key),
+        command_id=asked.command_id(caller.tenant, job_id),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,
@@ -293,11 +316,12 @@ def _numbered(key: str | None, attempt: int) -> str | None:
     return f"{key}/{attempt}" if key is not None and attempt else key
 
 
-def _repeated(services: Services, caller: Caller, job_id: str, key: str) -> Decision | None:
+def _repeated(services: Services, caller: Caller, job_id: str, asked: Asked) -> Decision | None:
     """What an edit with that key was decided before; None if none was accepted."""
     partition = services.view.partition_of_job(caller.tenant, job_id)
     for attempt in range(ATTEMPTS_MAX):
-        command_id = command_id_of(caller.tenant, job_id, _numbered(key, attempt))
+        numbered = asked._replace(key=_numbered(asked.key, attempt))
+        command_id = numbered.command_id(caller.tenant, job_id)
         row = services.view.parts[partition].command(caller.tenant, command_id, job_id)
         if row is not None and row.is_accepted:
             return Decision(command_id, job_id, partition, -1, row)
@@ -331,7 +355,7 @@ def _edit(
 ) -> EditJob:
     """The command that makes the job what the submission says."""
     named = msgspec.structs.replace(submission, id=job_id)
-    command_id = command_id_of(caller.tenant, job_id, key)
+    command_id = asked._replace(key=key).command_id(caller.tenant, job_id)
     job = submit_command(services, caller, named, None, asked.traceparent)
     job = msgspec.structs.replace(job, command_id=command_id)
     return EditJob(

@@ -35,7 +35,6 @@ from api.described import (
     described,
 )
 from api.parameters import (
-    command_id_of,
     expected_version_of,
     has_tag,
     query_of,
@@ -90,6 +89,7 @@ def submit_command(
         notify=submission.notify,
         every_ms=submission.every_ms,
         timing=submission.timing,
+        tags=submission.tags,
     )
 
 
@@ -254,7 +254,7 @@ async def run_now(services: Services, caller: Caller, job_id: str, asked: Asked)
     command = RunJobNow(
         tenant=caller.tenant,
         job_id=job_id,
-        command_id=command_id_of(caller.tenant, job_id, asked.key),
+        command_id=asked.command_id(caller.tenant, job_id),
         issued_at=services.clock.now(),
         actor=caller.actor,
     )

@@ -44,7 +44,6 @@ from api.operation_bodies import (
     read_redrive,
 )
 from api.parameters import (
-    command_id_of,
     idempotency_key_of,
     limit_of,
     next_link,
@@ -315,7 +314,7 @@ async def cancel(services: Services, caller: Caller, operation_id: str, wish: Wi
     command = CancelOperation(
         tenant=caller.tenant,
         operation=operation_id,
-        command_id=command_id_of(caller.tenant, operation_id, asked.key),
+        command_id=asked.command_id(caller.tenant, operation_id),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,

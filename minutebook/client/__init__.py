@@ -11,6 +11,7 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.list_models import ExecutionSummary, Overview
 from minutebook.client.live_models import Change, DueBucket, Partition, PartitionPage, Reset, Upcoming
 from minutebook.client.models import (
     Alert,
@@ -39,6 +40,7 @@ from minutebook.client.operation_models import (
     JobFilter,
     Operation,
 )
+from minutebook.client.put_models import PutEffect
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
@@ -63,6 +65,7 @@ __all__ = [
     "DueBucket",
     "Execution",
     "ExecutionPage",
+    "ExecutionSummary",
     "Job",
     "JobChange",
     "JobDryRun",
@@ -75,9 +78,11 @@ __all__ = [
     "MisfireRequest",
     "NotFoundError",
     "Operation",
+    "Overview",
     "Partition",
     "PartitionPage",
     "Problem",
+    "PutEffect",
     "Queue",
     "RefusedError",
     "Reset",

@@ -45,6 +45,7 @@ KEYS: dict[str, tuple[str, RoleName]] = {
     "key-admin": ("acme", "admin"),
     "key-worker": ("acme", "worker"),
     "key-other": ("other", "submitter"),
+    "key-other-operator": ("other", "operator"),
 }
 
 
@@ -162,6 +163,7 @@ class Ready:
     """A readiness that tests set."""
 
     reason = ""
+    is_caught_up = True
 
     def __init__(self) -> None:
         self.lag: dict[int, int] = {}

@@ -55,3 +55,16 @@ def test_faults_are_pages(visit: Visit) -> None:
     check_page(visit)
     page.get_by_role("link", name="not-found").click()
     check_page(visit)
+
+
+def test_while_the_view_reads_the_log_the_page_tries_again(visit: Visit) -> None:
+    page = visit.log_in().page
+    visit.served.world.ready.reason = "partition 3 is at 17 of 90"
+    try:
+        answer = page.goto("/jobs")
+        assert answer is not None
+        assert answer.status == 503
+        assert "partition 3 is at 17 of 90" in page.locator("main").inner_text()
+    finally:
+        visit.served.world.ready.reason = ""
+    page.get_by_role("heading", name="Jobs", level=1).wait_for()
