@@ -10,6 +10,7 @@ from api.view import View
 from minutebook.clock import Clock
 from minutebook.domain import view_index
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_due import due_counts
 from minutebook.domain.view_lists import counts_by_status, tenants
 from minutebook.domain.view_rows import MINUTE_MS
 
@@ -59,7 +60,7 @@ class Figures:
 def _due(part: PartitionView, tenant: str, minute: int) -> dict[str, int]:
     """Instants of a tenant that come due within each horizon from `minute` on."""
     last = minute + max(HORIZONS.values())
-    counts = list(part.due_counts(tenant, minute, last + 1))
+    counts = list(due_counts(part, tenant, minute, last + 1))
     return {
         name: sum(jobs for at, jobs in counts if at <= minute + ahead) for name, ahead in HORIZONS.items()
     }

@@ -95,8 +95,13 @@ async def serve(settings: ProcessSettings) -> None:
     public = QuietServer(server_config(create_app(services), settings.api.host, settings.api.port))
     inside_app = create_inside_app(services, registry)
     inside = QuietServer(server_config(inside_app, settings.api.health_host, settings.api.health_port))
+
+    def leave() -> None:
+        services.live.close()
+        public.leave()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, public.leave)
+        asyncio.get_running_loop().add_signal_handler(number, leave)
     # What was made until now lives as long as the process: no collection need look at it again.
     gc.collect()
     gc.freeze()
