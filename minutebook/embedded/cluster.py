@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
+import secrets
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -87,6 +89,7 @@ class Cluster:
         self._owners: list[Service] = []
         self._apis: list[Service] = []
         self._workers: list[Service] = []
+        self._login_token = secrets.token_urlsafe(24)
         self._clock = SystemClock()
         self._changing = threading.Lock()
         self._pause = threading.Event()
@@ -171,6 +174,11 @@ class Cluster:
         read.
         """
         return kept_key(self._data_dir / "api-key")
+
+    @property
+    def login_url(self) -> str:
+        """Opens the pages with the key of the cluster: once, within 10 minutes of the API's start."""
+        return f"{self.api_url}/login?token={self._login_token}"
 
     @property
     def bootstrap_servers(self) -> str:
@@ -280,6 +288,8 @@ class Cluster:
             "MINUTEBOOK_API_DATA_DIR": str(self._data_dir / "api"),
             "MINUTEBOOK_API_CHECKPOINT_DIR": str(self.checkpoint_dir),
             "MINUTEBOOK_API_KEYS": keyring(self.api_key),
+            "MINUTEBOOK_API_LOGIN_TOKEN": self._login_token,
+            "MINUTEBOOK_API_LOGIN_KEY": hashlib.sha256(self.api_key.encode()).hexdigest(),
         }
         return self._command("api", ("-m", "api"), shared, own, port)
 
