@@ -8,12 +8,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastapi import Request
 
 from api.problems import Refused
 from api.settings import KeyHolder
+
+if TYPE_CHECKING:
+    from api.services import Services
 
 
 class Scope(StrEnum):
@@ -26,6 +29,7 @@ class Scope(StrEnum):
     LIMITS_WRITE = "limits:write"
     CALENDARS_WRITE = "calendars:write"
     WORKERS_OPERATE = "workers:operate"
+    PARTITIONS_READ = "partitions:read"
 
 
 _ROLES: Final[dict[str, frozenset[Scope]]] = {
@@ -69,6 +73,10 @@ class Keyring:
                 found = caller
         return found
 
+    def holder(self, key_hash: str) -> Caller | None:
+        """Whose key has that SHA-256 in hex; None for one that is not known, or no more."""
+        return next((caller for name, caller in self._keys if name.hex() == key_hash), None)
+
 
 class Allowed:
     """Dependency of a route: the caller, whose role covers `scope`."""
@@ -77,15 +85,16 @@ class Allowed:
         self.scope = scope
 
     async def __call__(self, request: Request) -> Caller:
-        """The caller. Raises Refused: no-credential, denied."""
+        """The caller. Raises Refused: no-credential, rate-limited, denied."""
+        services: Services = request.app.state.services
         credentials = request.headers.getlist("authorization")
         scheme, _, key = (credentials or [""])[0].partition(" ")
         caller = None
         if len(credentials) == 1 and scheme.lower() == "bearer" and key:
-            keyring: Keyring = request.app.state.services.keyring
-            caller = keyring.find(key.strip())
+            caller = services.keyring.find(key.strip())
         if caller is None:
             raise Refused("no-credential")
+        services.rates.take(request, caller.actor, services.clock.monotonic())
         if not caller.may(self.scope):
             raise Refused("denied")
         return caller

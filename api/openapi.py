@@ -10,10 +10,14 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from api.auth import Allowed
+from api.examples import example_of, name_example
 from minutebook import __version__
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
+from minutebook.client.history_models import HistoryPage, WhyAnswer
+from minutebook.client.list_models import ExecutionsPage, JobPage, Overview
+from minutebook.client.live_models import Changes, PartitionPage, Upcoming
 from minutebook.client.models import (
     AlertPage,
     BatchRequest,
@@ -40,12 +44,14 @@ from minutebook.client.operation_models import (
     BackfillDryRun,
     BackfillRequest,
     DryRun,
+    JobDryRun,
     Operation,
     OperationPage,
     OperationRequest,
     RedriveManyRequest,
 )
 from minutebook.client.preview_models import Preview, PreviewRequest
+from minutebook.client.put_models import PutEffect
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
@@ -58,13 +64,18 @@ _MODELS: Final = (
     CalendarEffect,
     CalendarPage,
     CalendarRequest,
+    Changes,
     Command,
     DeadLetterPage,
     DryRun,
     DeclaredTaskPage,
     ExecutionPage,
+    ExecutionsPage,
+    HistoryPage,
     Job,
     JobChange,
+    JobPage,
+    JobDryRun,
     JobRequest,
     JobVersionPage,
     Limit,
@@ -74,9 +85,12 @@ _MODELS: Final = (
     Operation,
     OperationPage,
     OperationRequest,
+    PartitionPage,
+    Overview,
     Preview,
     PreviewRequest,
     Problem,
+    PutEffect,
     Queue,
     QueuePage,
     QueueRequest,
@@ -85,23 +99,28 @@ _MODELS: Final = (
     RedriveRequest,
     ResumeRequest,
     RunNow,
+    Upcoming,
     WholeExecution,
     WholeTask,
     WholeWorker,
     Worker,
     WorkerPage,
+    WhyAnswer,
 )
 _PATH_NAME: Final = re.compile(r"{(\w+)}")
 
 
 def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI 3.1 document of `app`."""
+    schemas = msgspec.json.schema_components(_MODELS, ref_template="#/components/schemas/{name}")[1]
+    shown: set[str] = set()
     paths: dict[str, Any] = {}
     for route in app.routes:
         if isinstance(route, APIRoute) and route.include_in_schema:
             for method in sorted(route.methods or ()):
-                paths.setdefault(route.path, {})[method.lower()] = _operation(route)
-    schemas = msgspec.json.schema_components(_MODELS, ref_template="#/components/schemas/{name}")[1]
+                operation = paths.setdefault(route.path, {})[method.lower()] = _operation(route)
+                _show_body(operation, schemas)
+                shown |= _show_answers(operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -113,6 +132,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.items())),
+            "examples": {name: {"value": example_of(schemas[name], schemas)} for name in sorted(shown)},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "An API key."}},
         },
     }
@@ -141,6 +161,7 @@ def _operation(route: APIRoute) -> dict[str, Any]:
             "in": "path",
             "required": True,
             "schema": {"type": "string", "maxLength": _length_max(name)},
+            "example": name_example(name),
         }
         for name in _PATH_NAME.findall(route.path)
     ]
@@ -152,3 +173,22 @@ def _operation(route: APIRoute) -> dict[str, Any]:
         found["x-scope"] = scope
     found["parameters"] = path_parameters + extra.pop("parameters", [])
     return found | extra
+
+
+def _show_body(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Give the body an example, where the route gives none itself."""
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        content.setdefault("example", example_of(content["schema"], schemas))
+
+
+def _show_answers(operation: dict[str, Any]) -> set[str]:
+    """Give every answer that has a body an example, by reference; the names of the schemas that are shown."""
+    shown: set[str] = set()
+    for answer in operation["responses"].values():
+        content = answer.get("content", {}).get("application/json")
+        if content is not None:
+            schema = content["schema"]
+            names = [one["$ref"].rsplit("/", 1)[1] for one in schema.get("anyOf", [schema])]
+            content["examples"] = {name: {"$ref": f"#/components/examples/{name}"} for name in names}
+            shown.update(names)
+    return shown

@@ -39,7 +39,14 @@ class ApiSettings(BaseSettings):
         default=8001,
         ge=0,
         le=65_535,
-        description="loopback port: `/livez /startupz /readyz /metrics` and `POST /checkpoint`",
+        description="health port: `/livez /startupz /readyz /metrics` and `POST /checkpoint`",
+    )
+    health_host: str = Field(
+        default="127.0.0.1",
+        description="address of the health port: whoever reaches it reads metrics and makes copies, without a key",
+    )
+    clock_bound_ms: int = Field(
+        default=1_000, gt=0, description="a clock off the broker's by more is not ready: `/readyz` says so"
     )
     niceness: int = Field(
         default=10,
@@ -55,9 +62,37 @@ class ApiSettings(BaseSettings):
         default={}, description="JSON: SHA-256 in hex of a key -> its `tenant` and `role`"
     )
     keys_file: Path | None = Field(default=None, description="file of the same form, read at the start")
+    rate_per_s: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="requests a second of one key, of each API process; 0 = as many as come",
+    )
+    rate_burst: int = Field(
+        default=1_000, ge=1, description="requests of one key that may come at once, where a rate is set"
+    )
     body_timeout_s: float = Field(default=10.0, gt=0, description="for a request's body to arrive")
     append_timeout_s: float = Field(
         default=10.0, gt=0, description="for the broker to acknowledge a command, else 503"
+    )
+    streams_max: int = Field(
+        default=2_000, ge=0, description="`/v1/stream` at once in this process; more get 503"
+    )
+    path_prefix: str = Field(
+        default="",
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+        max_length=200,
+        description="what stands before every path, such as `/minutebook`, whether a proxy takes it off or not",
+    )
+    environment: str = Field(
+        default="", max_length=40, description="shown at the head of every page, such as `staging`"
+    )
+    is_payload_masked: bool = Field(default=False, description="pages show no payload and no result")
+    login_token: str = Field(
+        default="", max_length=200, description="good once, for 10 minutes from the start: `/login?token=…`"
+    )
+    login_key: str = Field(
+        default="", description="SHA-256 in hex of the key that `login_token` stands for, one of `keys`"
     )
     cache_bytes: int = Field(default=64 << 20, ge=1 << 20, description="block cache of the view's store")
 
@@ -70,6 +105,10 @@ class ApiSettings(BaseSettings):
                 )
             if not is_name(holder.tenant):
                 raise ValueError("keys: a tenant is 1-128 ASCII letters, digits, ._-")
+        if bool(self.login_token) != bool(self.login_key):
+            raise ValueError("login_token, login_key: give both or neither")
+        if self.login_key and not _SHA256_HEX.match(self.login_key):
+            raise ValueError("login_key: must be the SHA-256 of a key in lower-case hex (`sha256sum`)")
         return self
 
     def all_keys(self) -> dict[str, KeyHolder]:

@@ -11,6 +11,9 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.history_models import HistoryEvent, WhyAnswer
+from minutebook.client.list_models import ExecutionSummary, Overview
+from minutebook.client.live_models import Change, DueBucket, Partition, PartitionPage, Reset, Upcoming
 from minutebook.client.models import (
     Alert,
     BatchResult,
@@ -30,7 +33,15 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
-from minutebook.client.operation_models import BackfillDryRun, DeadLetterFilter, DryRun, Operation
+from minutebook.client.operation_models import (
+    BackfillDryRun,
+    DeadLetterFilter,
+    DryRun,
+    JobDryRun,
+    JobFilter,
+    Operation,
+)
+from minutebook.client.put_models import PutEffect
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
@@ -43,6 +54,7 @@ __all__ = [
     "CalendarEntry",
     "CalendarsChange",
     "CalendarsRequest",
+    "Change",
     "Client",
     "ClientSettings",
     "Command",
@@ -51,10 +63,15 @@ __all__ = [
     "DeadLetterFilter",
     "DeniedError",
     "DryRun",
+    "DueBucket",
     "Execution",
     "ExecutionPage",
+    "ExecutionSummary",
+    "HistoryEvent",
     "Job",
     "JobChange",
+    "JobDryRun",
+    "JobFilter",
     "JobRequest",
     "JobVersion",
     "Limit",
@@ -63,14 +80,21 @@ __all__ = [
     "MisfireRequest",
     "NotFoundError",
     "Operation",
+    "Overview",
+    "Partition",
+    "PartitionPage",
     "Problem",
+    "PutEffect",
     "Queue",
     "RefusedError",
+    "Reset",
     "RetryChange",
     "RetryRequest",
     "RunNow",
     "StaleVersionError",
     "SyncClient",
     "UnavailableError",
+    "Upcoming",
     "WholeExecution",
+    "WhyAnswer",
 ]

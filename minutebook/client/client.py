@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
@@ -17,6 +18,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
+from minutebook import tracing
 from minutebook.client.answers import decided as _decided
 from minutebook.client.answers import decoded as _decoded
 from minutebook.client.answers import refusal as _refusal
@@ -24,7 +26,10 @@ from minutebook.client.calendars import Calendars, SyncCalendars
 from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_path
 from minutebook.client.errors import UnavailableError
 from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
+from minutebook.client.history_calls import HistoryCalls, SyncHistoryCalls
 from minutebook.client.limits import Limits, SyncLimits
+from minutebook.client.list_calls import ListCalls, SyncListCalls
+from minutebook.client.live_calls import LiveCalls, SyncLiveCalls
 from minutebook.client.mint import mint_id
 from minutebook.client.models import (
     Alert,
@@ -60,6 +65,8 @@ _READING = ("GET", "PATCH")
 _BACKOFF_MAX_S = 8.0
 _PAGE = 1000
 _WAIT_S_MAX = 30
+_SILENT_MAX_S = 60.0
+"""A stream says something every 15 s."""
 
 
 class _Page(Protocol[T_co]):
@@ -72,7 +79,7 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(ChangeCalls, OperationCalls, FleetCalls):
+class Client(ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, LiveCalls):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
@@ -109,6 +116,10 @@ class Client(ChangeCalls, OperationCalls, FleetCalls):
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    async def check_ready(self) -> None:
+        """Raises UnavailableError with the reason where the API cannot answer now. Needs no key."""
+        await self._send("GET", "/readyz")
 
     async def submit(self, job: JobRequest, *, key: str | None = None) -> Job | Command:
         """Create a job. `key`: idempotency key, made if absent. A Command comes back where the decision takes long."""
@@ -200,6 +211,10 @@ class Client(ChangeCalls, OperationCalls, FleetCalls):
         async for item in self._items("/v1/queues", QueuePage):
             yield item
 
+    async def queue(self, name: str) -> Queue:
+        """A queue that the caller may use."""
+        return _decoded(await self._send("GET", f"/v1/queues/{quote(name, safe='')}"), Queue)
+
     async def pause_queue(self, name: str, *, reason: str = "") -> Queue | Command:
         """Grant nothing of a queue any more; answered once every partition knows it."""
         return await self._change_queue(name, "pause", reason)
@@ -224,7 +239,7 @@ class Client(ChangeCalls, OperationCalls, FleetCalls):
         self, path: str, kind: type[_Page[T]], query: dict[str, str] | None = None
     ) -> AsyncIterator[T]:
         """Items of a list, page after page."""
-        asked = {**(query or {}), "limit": str(_PAGE)}
+        asked = {"limit": str(_PAGE), **(query or {})}
         while True:
             page = _decoded(await self._send("GET", path, query=asked), kind)
             for item in page.items:
@@ -232,6 +247,23 @@ class Client(ChangeCalls, OperationCalls, FleetCalls):
             if page.next_cursor is None:
                 return
             asked["cursor"] = page.next_cursor
+
+    @asynccontextmanager
+    async def _open(
+        self, path: str, headers: dict[str, str], query: dict[str, str]
+    ) -> AsyncIterator[AsyncIterator[str]]:
+        """Lines of a stream."""
+        timeout = httpx.Timeout(self._settings.timeout_s, read=_SILENT_MAX_S)
+        try:
+            async with self._http.stream(
+                "GET", path, headers=headers, params=query, timeout=timeout
+            ) as answer:
+                if answer.is_error:
+                    await answer.aread()
+                    raise _refusal(answer)
+                yield answer.aiter_lines()
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
 
     async def _send(
         self,
@@ -243,6 +275,9 @@ class Client(ChangeCalls, OperationCalls, FleetCalls):
         query: dict[str, str] | None = None,
     ) -> httpx.Response:
         sent = dict(headers or {})
+        traceparent = tracing.current()
+        if traceparent:
+            sent["traceparent"] = traceparent
         content = None
         if body is not None:
             content = msgspec.json.encode(body)
@@ -269,13 +304,14 @@ class Client(ChangeCalls, OperationCalls, FleetCalls):
         try:
             answer = await self._http.request(method, path, content=content, headers=headers, params=query)
         except httpx.TransportError as error:
-            raise UnavailableError(
-                f"{self._settings.url} cannot be reached: {error or type(error).__name__}"
-            ) from error
+            raise self._unreachable(error) from error
         if answer.is_error:
             raise _refusal(answer)
         self._position = answer.headers.get("minutebook-position", self._position)
         return answer
+
+    def _unreachable(self, error: httpx.TransportError) -> UnavailableError:
+        return UnavailableError(f"{self._settings.url} cannot be reached: {error or type(error).__name__}")
 
 
 def _wait_s(state: RetryCallState) -> float:
@@ -290,7 +326,9 @@ def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls):
+class SyncClient(
+    SyncChangeCalls, SyncListCalls, SyncHistoryCalls, SyncOperationCalls, SyncFleetCalls, SyncLiveCalls
+):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
     _client: Client
@@ -317,6 +355,10 @@ class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls):
         """Close the connections."""
         self._runner.run(self._client.close())
         self._runner.close()
+
+    def check_ready(self) -> None:
+        """See `Client.check_ready`."""
+        self._run(self._client.check_ready())
 
     def submit(self, job: JobRequest, *, key: str | None = None) -> Job | Command:
         """See `Client.submit`."""
@@ -382,6 +424,10 @@ class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls):
     def queues(self) -> Iterator[Queue]:
         """See `Client.queues`."""
         return self._each(self._client.queues())
+
+    def queue(self, name: str) -> Queue:
+        """See `Client.queue`."""
+        return self._run(self._client.queue(name))
 
     def pause_queue(self, name: str, *, reason: str = "") -> Queue | Command:
         """See `Client.pause_queue`."""

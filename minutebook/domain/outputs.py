@@ -6,7 +6,7 @@ They are sent only after the frame is known to be valid, and sent again by a fre
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from minutebook import ids
@@ -41,11 +41,14 @@ GRANT_PAYLOAD_BYTES_MAX: Final = 8 << 20
 
 
 class ToSession(NamedTuple):
-    """One inbox record. `stuck_after_ms`: of its grants, empty where no job sets it, else one per row, -1 = none."""
+    """One inbox record. `stuck_after_ms`: of its grants, empty where no job sets it, else one per row, -1 = none.
+    `ready_at`: when each came to wait for its grant.
+    """
 
     session: str
     record: Inbox
     stuck_after_ms: tuple[int, ...] = ()
+    ready_at: Sequence[int] = ()
 
 
 class ToPartition(NamedTuple):
@@ -56,12 +59,13 @@ class ToPartition(NamedTuple):
 
 
 class ToDeadLetters(NamedTuple):
-    """One dead letter; `offset` and `row` say where it was decided."""
+    """One dead letter; `offset` and `row` say where it was decided, `traceparent` the job's trace context, empty = none."""
 
     key: str
     record: DeadLetter
     offset: int
     row: int
+    traceparent: str = ""
 
 
 class ToAlerts(NamedTuple):
@@ -195,7 +199,8 @@ def outputs(
     for session, grants in by_session.items():
         for portion in _split(grants):
             record = Inbox(session, partition, frame, start_at + START_WITHIN_MS, [], granted(portion))
-            found.append(ToSession(session, record, _stuck_after_ms(portion)))
+            ready_at = [execution.ready_at for _, _, execution, _ in portion]
+            found.append(ToSession(session, record, _stuck_after_ms(portion), ready_at))
     return found
 
 
@@ -300,4 +305,4 @@ def _dead_letter(book: Book, event: facts.ExecutionDead, frame: int, row: int) -
         due_at=event.due_at,
         given_up_at=event.given_up_at,
     )
-    return ToDeadLetters(ids.job_key(event.tenant, job_id), record, frame, row)
+    return ToDeadLetters(ids.job_key(event.tenant, job_id), record, frame, row, spec.traceparent)

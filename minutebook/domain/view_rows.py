@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,7 @@ FAMILIES: Final = (
     "versions",
     "progress",
     "due_counts",
+    "due_hours",
     "executions",
     "requests",
     "commands",
@@ -39,11 +40,19 @@ FAMILIES: Final = (
     "calendars",
     "calendar_jobs",
     "skips",
+    "owners",
+    "job_index",
+    "job_counts",
+    "execution_index",
+    "execution_counts",
+    "execution_totals",
+    "starts",
 )
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Version of these rows: a view of another version is dropped and folded again."""
 
 MINUTE_MS: Final = 60_000
+HOUR_MS: Final = 3_600_000
 
 ALERTS_KEPT: Final = 200
 """Alerts of a tenant in a partition: the latest ones."""
@@ -78,6 +87,7 @@ class JobRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     timing: Timing | None = None
     created_at: int = -1
     reason: str = ""
+    tags: list[str] = []
 
     @property
     def is_recurring(self) -> bool:
@@ -148,7 +158,10 @@ class Skip(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class ExecutionRow(msgspec.Struct, array_like=True, gc=False):
-    """An execution with its attempts, oldest first, or (`skip`) a range of instants without any."""
+    """An execution with its attempts, oldest first, or (`skip`) a range of instants without any.
+
+    `lane`: task and queue of one that was redriven with a payload of its own, which is no version of its job.
+    """
 
     version: int
     scheduled_at: int
@@ -157,6 +170,7 @@ class ExecutionRow(msgspec.Struct, array_like=True, gc=False):
     earlier: tuple[Attempt, ...] = ()
     skip: Skip | None = None
     generation: int = 0
+    lane: tuple[str, str] | None = None
 
 
 class CommandRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -257,7 +271,8 @@ class AlertRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class CursorRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """How far a partition's log is folded. `head` is the chain after `position`, `head_before` the one before it.
 
-    `commands_through`: last offset of `job-commands` that the owner has consumed, as its frames say.
+    `commands_through`: last offset of `job-commands` that the owner has consumed, as its frames say. `decided_at` is the
+    `now` of the last frame, `stamped_at` the broker's stamp on it; `void_frames` counts from the log's start.
     """
 
     position: int = -1
@@ -265,6 +280,9 @@ class CursorRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     head_before: bytes = bytes(32)
     commands_through: int = -1
     format: int = FORMAT
+    decided_at: int = -1
+    stamped_at: int = -1
+    void_frames: int = 0
 
 
 def partition_prefix(partition: int) -> bytes:
@@ -277,14 +295,19 @@ def job_row(prefix: bytes, tenant: str, job_id: str) -> bytes:
     return prefix + f"{tenant}\0{job_id}".encode()
 
 
-def due_row(prefix: bytes, tenant: str, minute: int) -> bytes:
-    """Key of how many jobs of a tenant have their next instant in that minute, counted from the epoch."""
-    return prefix + f"{tenant}\0".encode() + _INSTANT.pack(minute)
+def due_row(prefix: bytes, tenant: str, number: int) -> bytes:
+    """Key of how many jobs of a tenant have their next instant in the minute, or hour, of that number from the epoch."""
+    return prefix + f"{tenant}\0".encode() + _INSTANT.pack(number)
 
 
-def due_minute(key: bytes) -> int:
-    """Minute in a key of due counts."""
+def due_number(key: bytes) -> int:
+    """Minute, or hour, in a key of due counts."""
     return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
+
+
+def tenant_of(key: bytes) -> str:
+    """Tenant in a key that has it right behind the partition."""
+    return key[_PARTITION.size : key.index(b"\0", _PARTITION.size)].decode()
 
 
 def version_row(job: bytes, version: int) -> bytes:
@@ -367,16 +390,43 @@ def digest(rows: Rows, partition: int) -> bytes:
     return total.digest()
 
 
+class JobCard(NamedTuple):
+    """What lists need of a version of a job."""
+
+    version: int
+    created_at: int
+    task: str
+    queue: str
+    tags: tuple[str, ...]
+
+
+def card_of(row: JobRow) -> JobCard:
+    """The card of a version."""
+    created_at = row.accepted_at if row.created_at < 0 else row.created_at
+    return JobCard(row.version, created_at, row.task, row.queue, tuple(row.tags))
+
+
 class HotJob(msgspec.Struct, gc=False):
-    """A job's progress, decoded, and its key."""
+    """A job's progress, decoded, its key and id. `card`: that of its version, None until somebody asks.
+
+    `filed_status` and `filed_card`: how the indexes have it; no status = not yet, no card = as in `card`.
+    """
 
     key: bytes
     progress: Progress
+    tenant: str
+    name: bytes
+    card: JobCard | None = None
+    filed_status: str = ""
+    filed_card: JobCard | None = None
 
 
 class HotExecution(msgspec.Struct, gc=False):
-    """An execution, decoded, its key and its job."""
+    """An execution, decoded, its key, its job, and what it runs. `filed`: the entries that the indexes have of it."""
 
     key: bytes
     row: ExecutionRow
     job: HotJob
+    task: str
+    queue: str
+    filed: tuple[tuple[bytes, bytes], ...] = ()
