@@ -22,6 +22,7 @@ from api.routes import (
     dead_letters,
     executions,
     health,
+    history,
     job_changes,
     jobs,
     limits,
@@ -74,6 +75,7 @@ def create_app(services: Services) -> FastAPI:
         tasks,
         workers,
         problems,
+        history,
         health,
     ):
         # As they are: routers that are included are matched anew for each request.

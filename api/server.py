@@ -29,6 +29,7 @@ from api.notifier.post import Poster
 from api.notifier.reader import Notifier
 from api.notifier.targets import Targets
 from api.protocol import ProblemProtocol
+from api.records import KafkaRecords
 from api.sender import KafkaCommandLog
 from api.services import Services
 from api.settings import ProcessSettings
@@ -89,6 +90,7 @@ async def serve(settings: ProcessSettings) -> None:
         ViewCollector(follower, view, due_ahead, broker_clock, lag), NotifierCollector(notifier)
     )
     frames = services.frames = KafkaFrames(settings.kafka)
+    services.records = KafkaRecords(settings.kafka)
     seeing = WorkersReader(services.workers, settings.kafka, settings.topics.partitions, clock)
     public = QuietServer(server_config(create_app(services), settings.api.host, settings.api.port))
     inside_app = create_inside_app(services, registry)

@@ -11,6 +11,7 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.history_models import HistoryEvent, WhyAnswer
 from minutebook.client.list_models import ExecutionSummary, Overview
 from minutebook.client.models import (
     Alert,
@@ -63,6 +64,7 @@ __all__ = [
     "Execution",
     "ExecutionPage",
     "ExecutionSummary",
+    "HistoryEvent",
     "Job",
     "JobChange",
     "JobDryRun",
@@ -87,4 +89,5 @@ __all__ = [
     "SyncClient",
     "UnavailableError",
     "WholeExecution",
+    "WhyAnswer",
 ]

@@ -25,6 +25,7 @@ from minutebook.client.calendars import Calendars, SyncCalendars
 from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_path
 from minutebook.client.errors import UnavailableError
 from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
+from minutebook.client.history_calls import HistoryCalls, SyncHistoryCalls
 from minutebook.client.limits import Limits, SyncLimits
 from minutebook.client.list_calls import ListCalls, SyncListCalls
 from minutebook.client.mint import mint_id
@@ -74,7 +75,7 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
+class Client(ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
@@ -303,7 +304,7 @@ def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient(SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCalls):
+class SyncClient(SyncChangeCalls, SyncListCalls, SyncHistoryCalls, SyncOperationCalls, SyncFleetCalls):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
     _client: Client
