@@ -17,6 +17,7 @@ from minutebook.client.change_models import JobChange, JobVersionPage, ResumeReq
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
 from minutebook.client.history_models import HistoryPage, WhyAnswer
 from minutebook.client.list_models import ExecutionsPage, JobPage, Overview
+from minutebook.client.live_models import Changes, PartitionPage, Upcoming
 from minutebook.client.models import (
     AlertPage,
     BatchRequest,
@@ -63,6 +64,7 @@ _MODELS: Final = (
     CalendarEffect,
     CalendarPage,
     CalendarRequest,
+    Changes,
     Command,
     DeadLetterPage,
     DryRun,
@@ -83,6 +85,7 @@ _MODELS: Final = (
     Operation,
     OperationPage,
     OperationRequest,
+    PartitionPage,
     Overview,
     Preview,
     PreviewRequest,
@@ -96,6 +99,7 @@ _MODELS: Final = (
     RedriveRequest,
     ResumeRequest,
     RunNow,
+    Upcoming,
     WholeExecution,
     WholeTask,
     WholeWorker,

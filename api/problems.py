@@ -111,6 +111,9 @@ TABLE: Final[dict[str, Kind]] = {
     "not-durable": Kind(
         503, "Not durable", "The broker did not acknowledge in time; repeat with the same Idempotency-Key.", 2
     ),
+    "too-many-streams": Kind(
+        503, "Too many streams", "This process serves no more streams; try again later.", 15
+    ),
     "overloaded": Kind(503, "Overloaded", "Too many commands wait for the broker; try again later.", 2),
 }
 

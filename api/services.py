@@ -11,7 +11,9 @@ from fastapi import Request
 from api.auth import Keyring
 from api.due_topics import DueTopics
 from api.held_runs import Frames
+from api.live.changes import LiveChanges
 from api.notifier.targets import Targets
+from api.pages.login_link import LoginLink
 from api.problems import Refused
 from api.rates import Rates
 from api.records import Records
@@ -46,6 +48,8 @@ class Undecided:
 class Readiness(Protocol):
     """Whether requests can be answered; said by what follows the log."""
 
+    lag: dict[int, int]
+    """Records not yet folded, by partition, as last known."""
     is_caught_up: bool
     """Whether the view has been at the log's end once since the start."""
 
@@ -77,6 +81,8 @@ class Services:
     def __post_init__(self) -> None:
         self.rates = Rates(self.settings.rate_per_s, self.settings.rate_burst)
         self.task_types = TaskTypes(self.view)
+        self.live = LiveChanges(self.view, self.clock)
+        self.login_link = LoginLink(self.settings.login_token, self.settings.login_key, self.clock.now())
 
 
 def services_of(request: Request) -> Services:

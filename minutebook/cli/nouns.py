@@ -59,6 +59,7 @@ NOUNS: Final = {
         "Show jobs and executions by status, what is due soon, how late attempts start, and the oldest that is overdue.",
         "overview",
     ),
+    "partition": Noun("partition", "Partitions: parts of the jobs, each with its owner."),
     "queue": Noun("queue", "Queues: lines of work."),
     "schedule": Noun("schedule", "Schedules: what one means."),
     "task": Noun("task", "Tasks: what workers can run, and the payloads they take."),
