@@ -15,6 +15,7 @@ from minutebook import __version__
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
+from minutebook.client.list_models import ExecutionsPage, JobPage, Overview
 from minutebook.client.models import (
     AlertPage,
     BatchRequest,
@@ -41,12 +42,14 @@ from minutebook.client.operation_models import (
     BackfillDryRun,
     BackfillRequest,
     DryRun,
+    JobDryRun,
     Operation,
     OperationPage,
     OperationRequest,
     RedriveManyRequest,
 )
 from minutebook.client.preview_models import Preview, PreviewRequest
+from minutebook.client.put_models import PutEffect
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
@@ -64,8 +67,11 @@ _MODELS: Final = (
     DryRun,
     DeclaredTaskPage,
     ExecutionPage,
+    ExecutionsPage,
     Job,
     JobChange,
+    JobPage,
+    JobDryRun,
     JobRequest,
     JobVersionPage,
     Limit,
@@ -75,9 +81,11 @@ _MODELS: Final = (
     Operation,
     OperationPage,
     OperationRequest,
+    Overview,
     Preview,
     PreviewRequest,
     Problem,
+    PutEffect,
     Queue,
     QueuePage,
     QueueRequest,

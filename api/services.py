@@ -19,6 +19,7 @@ from api.settings import ApiSettings
 from api.task_types import TaskTypes
 from api.view import View
 from api.workers_view import WorkersView
+from minutebook.broker_clock import BrokerClock
 from minutebook.clock import Clock
 
 _UNDECIDED_MAX: Final = 10_000
@@ -44,6 +45,9 @@ class Undecided:
 class Readiness(Protocol):
     """Whether requests can be answered; said by what follows the log."""
 
+    is_caught_up: bool
+    """Whether the view has been at the log's end once since the start."""
+
     def unready(self) -> str:
         """Why not; empty if they can."""
         ...
@@ -62,6 +66,7 @@ class Services:
     readiness: Readiness
     targets: Targets
     undecided: Undecided = field(default_factory=Undecided)
+    broker_clock: BrokerClock = field(default_factory=BrokerClock)
     workers: WorkersView = field(default_factory=WorkersView)
     frames: Frames | None = None
     """None where there is nothing to read them from: what workers run is counted then, not named."""

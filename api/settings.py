@@ -39,7 +39,14 @@ class ApiSettings(BaseSettings):
         default=8001,
         ge=0,
         le=65_535,
-        description="loopback port: `/livez /startupz /readyz /metrics` and `POST /checkpoint`",
+        description="health port: `/livez /startupz /readyz /metrics` and `POST /checkpoint`",
+    )
+    health_host: str = Field(
+        default="127.0.0.1",
+        description="address of the health port: whoever reaches it reads metrics and makes copies, without a key",
+    )
+    clock_bound_ms: int = Field(
+        default=1_000, gt=0, description="a clock off the broker's by more is not ready: `/readyz` says so"
     )
     niceness: int = Field(
         default=10,

@@ -11,11 +11,13 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Final, Literal, TypeVar
 
 from api.positions import Token
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_limits import lacks_permit
 from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import (
     AlertRow,
@@ -78,7 +80,8 @@ class View:
         self.rows = rows
         self.parts = [PartitionView(rows, partition) for partition in range(partitions)]
         self.readers = [FrameReader(part.cursor.position, part.cursor.head) for part in self.parts]
-        self.void_frames = 0
+        self.voids: Counter[str] = Counter()
+        """Records that count for nobody, by why."""
         self._answers: dict[bytes, list[_Expected]] = {}
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
@@ -97,7 +100,7 @@ class View:
                 default=consumed,
             )
         else:
-            self.void_frames += 1
+            self.voids[taken.kind] += 1
         part.advance(CursorRow(record.offset, reader.head, reader.head_before, consumed))
         self._wake(part)
         if part.pending() >= COMMIT_ROWS:
@@ -212,6 +215,11 @@ class View:
     def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
         """A job and where it stands."""
         return self.parts[self.partition_of_job(tenant, job_id)].job(tenant, job_id)
+
+    def jobs_named(self, tenant: str, start: str) -> Iterator[tuple[str, JobRow, Progress]]:
+        """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, partition after partition."""
+        self.commit_all()
+        return chain.from_iterable(part.jobs_named(tenant, start) for part in self.parts)
 
     def versions(self, tenant: str, job_id: str, through: int | None) -> Iterator[JobRow]:
         """Versions of a job, the latest first, from number `through` on."""
@@ -348,7 +356,7 @@ class View:
         queue = self.queue(partition, job[0].queue)
         if queue is not None and queue.is_paused:
             return "paused_queue"
-        return "permit" if part.lacks_permit(tenant, job[0].limit, now) else "worker"
+        return "permit" if lacks_permit(part, tenant, job[0].limit, now) else "worker"
 
     def may_use(self, tenant: str, queue: str) -> bool:
         """Whether a job of `tenant` may go to `queue`, as far as this view knows."""

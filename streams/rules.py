@@ -12,7 +12,7 @@ from minutebook.domain.overlap import HELD_MAX
 from minutebook.domain.policy import DEFAULT
 from streams.overruns import STOP_GRACE_MS, TIMEOUT_GRACE_MS
 
-RULES: Final = 4
+RULES: Final = 5
 SETTINGS_DIGEST: Final = hashlib.sha256(
     f"{DEFAULT} {TIMEOUT_GRACE_MS} {STOP_GRACE_MS} {timing.DEFAULT} {GRACE_MS} {CATCH_UP_PER_S} {HELD_MAX}".encode()
 ).digest()[:8]

@@ -93,6 +93,7 @@ def submit_command(
         notify=submission.notify,
         every_ms=submission.every_ms,
         timing=submission.timing,
+        tags=submission.tags,
     )
 
 

@@ -11,6 +11,7 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.list_models import ExecutionSummary, Overview
 from minutebook.client.models import (
     Alert,
     BatchResult,
@@ -30,7 +31,15 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
-from minutebook.client.operation_models import BackfillDryRun, DeadLetterFilter, DryRun, Operation
+from minutebook.client.operation_models import (
+    BackfillDryRun,
+    DeadLetterFilter,
+    DryRun,
+    JobDryRun,
+    JobFilter,
+    Operation,
+)
+from minutebook.client.put_models import PutEffect
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
@@ -53,8 +62,11 @@ __all__ = [
     "DryRun",
     "Execution",
     "ExecutionPage",
+    "ExecutionSummary",
     "Job",
     "JobChange",
+    "JobDryRun",
+    "JobFilter",
     "JobRequest",
     "JobVersion",
     "Limit",
@@ -63,7 +75,9 @@ __all__ = [
     "MisfireRequest",
     "NotFoundError",
     "Operation",
+    "Overview",
     "Problem",
+    "PutEffect",
     "Queue",
     "RefusedError",
     "RetryChange",

@@ -18,6 +18,7 @@ from minutebook.client.answers import decided, decoded
 from minutebook.client.change_models import JobChange, JobVersion, JobVersionPage, ResumeRequest
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, ReasonRequest
+from minutebook.client.put_models import PutEffect
 
 T = TypeVar("T")
 
@@ -27,7 +28,13 @@ class ChangeCalls(ABC):
 
     @abstractmethod
     async def _send(
-        self, method: str, path: str, *, body: Any = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        query: dict[str, str] | None = None,
     ) -> httpx.Response: ...
 
     @abstractmethod
@@ -37,9 +44,19 @@ class ChangeCalls(ABC):
         """Change what `change` names; the rest stays. What is due already or open keeps the version that it has."""
         return decided(await self._change(job, "PATCH", "", change, key), Job)
 
-    async def put(self, job: Job | str, body: JobRequest, *, key: str | None = None) -> Job | Command:
-        """Create a job under this id, or replace all of it. The same body twice changes nothing."""
-        return decided(await self._change(job, "PUT", "", body, key), Job)
+    async def put(
+        self, job: Job | str, body: JobRequest, *, version: int | None = None, key: str | None = None
+    ) -> Job | Command:
+        """Create a job under this id, or replace all of it. The same body twice changes nothing.
+
+        `version`: the one that is to be replaced, where the job is given by its id.
+        """
+        return decided(await self._change(job, "PUT", "", body, key, version), Job)
+
+    async def would_put(self, job_id: str, body: JobRequest) -> PutEffect:
+        """What `put` would do; nothing is changed. Raises RefusedError for a body that it would not take."""
+        answer = await self._send("PUT", job_path(job_id), body=body, query={"dry_run": "true"})
+        return decoded(answer, PutEffect)
 
     async def pause(self, job: Job | str, *, reason: str = "", key: str | None = None) -> Job | Command:
         """No instant of a job comes due until it is resumed; what is open goes on."""
@@ -62,13 +79,20 @@ class ChangeCalls(ABC):
             yield item
 
     async def _change(
-        self, job: Job | str, method: str, verb: str, body: msgspec.Struct, key: str | None
+        self,
+        job: Job | str,
+        method: str,
+        verb: str,
+        body: msgspec.Struct,
+        key: str | None,
+        version: int | None = None,
     ) -> httpx.Response:
         headers = {"idempotency-key": key or mint_id()}
         job_id = job
         if isinstance(job, Job):
-            job_id = job.id
-            headers["if-match"] = f'"{job.version}"'
+            job_id, version = job.id, job.version
+        if version is not None:
+            headers["if-match"] = f'"{version}"'
         return await self._send(method, job_path(str(job_id)) + verb, body=body, headers=headers)
 
 
@@ -87,9 +111,15 @@ class SyncChangeCalls(ABC):
         """See `Client.edit`."""
         return self._run(self._client.edit(job, change, key=key))
 
-    def put(self, job: Job | str, body: JobRequest, *, key: str | None = None) -> Job | Command:
+    def put(
+        self, job: Job | str, body: JobRequest, *, version: int | None = None, key: str | None = None
+    ) -> Job | Command:
         """See `Client.put`."""
-        return self._run(self._client.put(job, body, key=key))
+        return self._run(self._client.put(job, body, version=version, key=key))
+
+    def would_put(self, job_id: str, body: JobRequest) -> PutEffect:
+        """See `Client.would_put`."""
+        return self._run(self._client.would_put(job_id, body))
 
     def pause(self, job: Job | str, *, reason: str = "", key: str | None = None) -> Job | Command:
         """See `Client.pause`."""

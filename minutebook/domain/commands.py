@@ -44,6 +44,7 @@ class SubmitJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         None  # interval, counted from start_at or else from the broker's stamp of this record
     )
     timing: Timing | None = None  # null = the defaults
+    tags: list[str] = msgspec.field(default_factory=list)  # up to 16 names
 
 
 class CancelJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -174,7 +175,7 @@ class DrainQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class StartOperation(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Command: do something to all executions that fit. Key operation:<tenant>:<operation>."""
+    """Command: do something to all executions or jobs that fit. Key operation:<tenant>:<operation>."""
 
     tenant: str
     operation: str  # id, a name
@@ -182,7 +183,8 @@ class StartOperation(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     issued_at: int  # ms since the epoch, UTC, by the sender's clock
     actor: str = ""  # as claimed by the sender
     reason: str = ""
-    kind: str = "redrive"  # redrive: run dead executions again; backfill: run past instants of a job
+    # redrive: run dead executions again; backfill: run past instants of a job; pause, resume, cancel: jobs
+    kind: str = "redrive"
     filter: OperationFilter
     rate_per_s: int = 0  # over all partitions, 0 = as fast as live work allows
 

@@ -2,7 +2,7 @@
 
 What is decided together for many executions is one event with columns of equal length; `tenants`, `queues`, `tasks`
 and `sessions` are dictionaries of an event, and `tenant`, `queue`, `task`, `session` columns index into them.
-Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v4.avsc` is the wire form.
+Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v5.avsc` is the wire form.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ class JobSubmitted(msgspec.Struct, frozen=True, gc=False):
     every_ms: int = -1  # interval; -1 = none
     anchor_at: int = -1  # what the interval counts from; -1 = no interval
     timing: Timing | None = None  # None = the defaults
+    tags: list[str] = []
 
 
 class JobEdited(msgspec.Struct, frozen=True, gc=False):

@@ -77,6 +77,7 @@ class Spec(msgspec.Struct, array_like=True, frozen=True, gc=False):
     every_ms: int = NONE_AT
     anchor_at: int = NONE_AT
     explicit_timing: Timing | None = None
+    tags: list[str] = []
 
     def lane(self, tenant: str) -> Lane:
         """Where an execution of this version, of a job of `tenant`, waits in the queued set if it is not made up for."""

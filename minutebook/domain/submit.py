@@ -27,6 +27,7 @@ LATE_MAX_MS: Final = keys.DAY_MS
 PAYLOAD_BYTES_MAX: Final = 256 << 10
 TIMEOUT_MIN_MS: Final = 1_000
 TIMEOUT_MAX_MS: Final = 7 * keys.DAY_MS
+TAGS_MAX: Final = 16
 
 
 _MOMENTS: Final = ("run_at", "delay_ms", "cron", "every_ms")
@@ -41,6 +42,7 @@ _PRINTED: Final = (
     "priority",
     "queue",
     "run_at",
+    "tags",
     "task",
     "timeout_ms",
     "zone",
@@ -111,6 +113,7 @@ def described(command: SubmitJob, print_: bytes, stamp: int) -> facts.JobSubmitt
         every_ms=NONE_AT if command.every_ms is None else command.every_ms,
         anchor_at=_anchor_at(command, stamp),
         timing=None if command.timing == timings.DEFAULT else command.timing,
+        tags=command.tags,
     )
 
 
@@ -152,6 +155,7 @@ def check_body(book: Book, command: SubmitJob, before: Spec | None = None) -> No
         raise Refusal("queue_draining", "queue", "it takes no new jobs: choose another queue, or resume it")
     if command.limit and not ids.is_name(command.limit):
         raise Refusal("invalid", "limit", "1-128 ASCII letters, digits, . _ -; leave it out for none")
+    check_tags(command.tags)
     moments = [name for name in _MOMENTS if getattr(command, name) is not None]
     if len(moments) > 1:
         remedy = "give at most one of run_at, delay, cron, every"
@@ -174,6 +178,14 @@ def _check_timing(book: Book, command: SubmitJob, named: list[str]) -> None:
         if not set(named).issuperset(unknown):
             remedy = "declare each calendar first: minutebook calendar set"
             raise Refusal("unknown_calendar", field, remedy)
+
+
+def check_tags(tags: list[str]) -> None:
+    """Raises Refusal for more of them than a job may have, one that is no name, and one that is there twice."""
+    if len(tags) > TAGS_MAX or len(set(tags)) < len(tags) or not all(map(ids.is_name, tags)):
+        raise Refusal(
+            "invalid", "tags", f"up to {TAGS_MAX} names of 1-128 ASCII letters, digits, . _ -, each once"
+        )
 
 
 def check_payload(payload: bytes) -> None:

@@ -24,6 +24,7 @@ def version_of(event: JobSubmitted) -> Spec:
         event.every_ms,
         event.anchor_at,
         event.timing,
+        event.tags,
     )
 
 

@@ -162,6 +162,7 @@ class Ready:
     """A readiness that tests set."""
 
     reason = ""
+    is_caught_up = True
 
     def unready(self) -> str:
         """See `Readiness`."""
