@@ -19,6 +19,7 @@ from api.pages import executions as execution_pages
 from api.pages import faults, job_edit, login, static_files
 from api.pages import job as job_page
 from api.pages import jobs as job_pages
+from api.pages.live_pages import LIVE_PAGES
 from api.problems import Refused, response_of
 from api.routes import (
     alerts,
@@ -28,15 +29,19 @@ from api.routes import (
     dead_letters,
     executions,
     health,
+    history,
     job_changes,
     jobs,
     limits,
     lists,
+    live,
     operations,
+    partitions,
     queues,
     schedules,
     tasks,
     tenant_limit,
+    upcoming,
     workers,
 )
 from api.services import Services
@@ -50,6 +55,7 @@ PUBLIC_PAGES: Final = frozenset({"/login", "/logout", "/problems/{code}", "/stat
 """Pages that need no session."""
 
 _PAGES: Final = (
+    *LIVE_PAGES,
     job_pages,
     job_edit,
     job_page,
@@ -92,6 +98,10 @@ def create_app(services: Services) -> FastAPI:
         schedules,
         tasks,
         workers,
+        history,
+        live,
+        upcoming,
+        partitions,
         health,
         *_PAGES,
     ):

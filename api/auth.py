@@ -29,6 +29,7 @@ class Scope(StrEnum):
     LIMITS_WRITE = "limits:write"
     CALENDARS_WRITE = "calendars:write"
     WORKERS_OPERATE = "workers:operate"
+    PARTITIONS_READ = "partitions:read"
 
 
 _ROLES: Final[dict[str, frozenset[Scope]]] = {

@@ -16,6 +16,7 @@ from fastapi import Request
 from api.problems import Refused, refused_field
 from minutebook import tracing
 from minutebook.client.mint import mint_id
+from minutebook.client.times import parse_instant
 from minutebook.ids import command_id_from_key, is_idempotency_key
 
 LIMIT_MAX: Final = 1000
@@ -50,6 +51,16 @@ def limit_of(query: dict[str, str]) -> int:
     if not _LIMIT.fullmatch(text) or int(text) > LIMIT_MAX:
         raise refused_field("limit", f"must be a whole number from 1 to {LIMIT_MAX}", "bad-parameter")
     return int(text)
+
+
+def instant_of_query(query: dict[str, str], name: str, default: int) -> int:
+    """An instant (ms, UTC) of the query. Raises Refused (bad-parameter)."""
+    if name not in query:
+        return default
+    try:
+        return parse_instant(query[name])
+    except ValueError as error:
+        raise refused_field(name, str(error), "bad-parameter") from None
 
 
 def wait_of(query: dict[str, str]) -> int:

@@ -75,6 +75,9 @@ class ApiSettings(BaseSettings):
     append_timeout_s: float = Field(
         default=10.0, gt=0, description="for the broker to acknowledge a command, else 503"
     )
+    streams_max: int = Field(
+        default=2_000, ge=0, description="`/v1/stream` at once in this process; more get 503"
+    )
     path_prefix: str = Field(
         default="",
         pattern=r"^(/[A-Za-z0-9._~-]+)*$",

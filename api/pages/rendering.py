@@ -68,6 +68,7 @@ _environment.filters |= {
     "show_ms": texts.show_ms,
     "show_json": texts.show_json,
     "show_count": texts.show_count,
+    "show_short": texts.show_short,
 }
 _environment.filters |= {
     "filtered": lambda query, *names: {name: query[name] for name in names if query.get(name)},

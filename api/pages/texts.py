@@ -63,6 +63,14 @@ def show_json(raw: Raw | bytes) -> str:
     return msgspec.json.format(bytes(raw), indent=2).decode(errors="replace")
 
 
+def show_short(number: int) -> str:
+    """A whole number in few characters: `999`, `1.2k`, `34k`, `5M`."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number / size:.2g}{unit}" if number < 10 * size else f"{number // size}{unit}"
+    return str(number)
+
+
 def show_count(number: int) -> str:
     """A whole number with its digits in threes."""
     return f"{number:,}".replace(",", "\u202f")

@@ -11,7 +11,9 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.history_models import HistoryEvent, WhyAnswer
 from minutebook.client.list_models import ExecutionSummary, Overview
+from minutebook.client.live_models import Change, DueBucket, Partition, PartitionPage, Reset, Upcoming
 from minutebook.client.models import (
     Alert,
     BatchResult,
@@ -52,6 +54,7 @@ __all__ = [
     "CalendarEntry",
     "CalendarsChange",
     "CalendarsRequest",
+    "Change",
     "Client",
     "ClientSettings",
     "Command",
@@ -60,9 +63,11 @@ __all__ = [
     "DeadLetterFilter",
     "DeniedError",
     "DryRun",
+    "DueBucket",
     "Execution",
     "ExecutionPage",
     "ExecutionSummary",
+    "HistoryEvent",
     "Job",
     "JobChange",
     "JobDryRun",
@@ -76,15 +81,20 @@ __all__ = [
     "NotFoundError",
     "Operation",
     "Overview",
+    "Partition",
+    "PartitionPage",
     "Problem",
     "PutEffect",
     "Queue",
     "RefusedError",
+    "Reset",
     "RetryChange",
     "RetryRequest",
     "RunNow",
     "StaleVersionError",
     "SyncClient",
     "UnavailableError",
+    "Upcoming",
     "WholeExecution",
+    "WhyAnswer",
 ]

@@ -165,6 +165,9 @@ class Ready:
     reason = ""
     is_caught_up = True
 
+    def __init__(self) -> None:
+        self.lag: dict[int, int] = {}
+
     def unready(self) -> str:
         """See `Readiness`."""
         return self.reason

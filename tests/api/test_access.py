@@ -28,6 +28,9 @@ READS = [
     ("GET", "/v1/jobs/a"),
     ("GET", "/v1/jobs/a/executions"),
     ("GET", "/v1/jobs/a/versions"),
+    ("GET", "/v1/jobs/a/events"),
+    ("GET", "/v1/jobs/a/why"),
+    ("GET", "/v1/executions/a:1/why"),
     ("GET", "/v1/executions/a:1"),
     ("GET", "/v1/dead-letters"),
     ("GET", "/v1/alerts"),
@@ -46,6 +49,8 @@ READS = [
     ("GET", "/v1/tasks/a"),
     ("GET", "/v1/workers"),
     ("GET", "/v1/workers/a"),
+    ("GET", "/v1/upcoming"),
+    ("GET", "/v1/stream?job_id="),
 ]
 WRITES = [
     ("POST", "/v1/jobs"),
@@ -79,6 +84,7 @@ OPERATES = [
     ("POST", "/v1/workers/a/quiet"),
     ("POST", "/v1/workers/a/resume"),
     ("POST", "/v1/workers/a/stop"),
+    ("GET", "/v1/partitions"),
 ]
 MAY = {
     "viewer": READS,

@@ -67,6 +67,7 @@ def serve(**settings: Any) -> Iterator[Served]:
         port = server.servers[0].sockets[0].getsockname()[1]
         yield Served(world, f"http://127.0.0.1:{port}", loop)
     finally:
+        loop.call_soon_threadsafe(world.services.live.close)
         loop.call_soon_threadsafe(server.leave)
         thread.join(timeout=30)
         loop.close()
