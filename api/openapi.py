@@ -15,6 +15,7 @@ from minutebook import __version__
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
+from minutebook.client.history_models import HistoryPage, WhyAnswer
 from minutebook.client.list_models import ExecutionsPage, JobPage, Overview
 from minutebook.client.live_models import Changes, PartitionPage, Upcoming
 from minutebook.client.models import (
@@ -70,6 +71,7 @@ _MODELS: Final = (
     DeclaredTaskPage,
     ExecutionPage,
     ExecutionsPage,
+    HistoryPage,
     Job,
     JobChange,
     JobPage,
@@ -103,6 +105,7 @@ _MODELS: Final = (
     WholeWorker,
     Worker,
     WorkerPage,
+    WhyAnswer,
 )
 _PATH_NAME: Final = re.compile(r"{(\w+)}")
 

@@ -95,6 +95,11 @@ TABLE: Final[dict[str, Kind]] = {
     "key-reused": Kind(
         422, "Key reused", "This Idempotency-Key was used with another body; use a new key for a new job."
     ),
+    "history-too-long": Kind(
+        422,
+        "History too long",
+        "The log of this partition is too long to be read for one question; ask `python -m replay story` or `why`.",
+    ),
     "too-old": Kind(422, "Too old", "The command lay too long before it was decided; send it again."),
     "headers-too-large": Kind(431, "Headers too large", "Headers end at 32 KiB."),
     "rate-limited": Kind(

@@ -16,6 +16,7 @@ from api.notifier.targets import Targets
 from api.pages.login_link import LoginLink
 from api.problems import Refused
 from api.rates import Rates
+from api.records import Records
 from api.sender import CommandLog
 from api.settings import ApiSettings
 from api.task_types import TaskTypes
@@ -72,6 +73,8 @@ class Services:
     undecided: Undecided = field(default_factory=Undecided)
     broker_clock: BrokerClock = field(default_factory=BrokerClock)
     workers: WorkersView = field(default_factory=WorkersView)
+    records: Records | None = None
+    """None where the log cannot be read: nothing is told of the past then."""
     frames: Frames | None = None
     """None where there is nothing to read them from: what workers run is counted then, not named."""
 

@@ -11,7 +11,7 @@ from fastapi import Request, Response
 from api.pages.rendering import redirect
 from api.problems import refused_field
 
-_WORD: Final = re.compile(r'([a-z_]+):(?:"([^"]*)"|(\S+))', re.ASCII)
+_WORD: Final = re.compile(r'([a-z_]+):(?:"((?:[^"\\]|\\.)*)"|([^\s"]\S*))(?=\s|\Z)', re.ASCII)
 
 
 def read_filter(text: str, names: Collection[str]) -> dict[str, str]:
@@ -26,18 +26,21 @@ def read_filter(text: str, names: Collection[str]) -> dict[str, str]:
             )
         if word[1] in found:
             raise refused_field("filter", f"give {word[1]} once", "bad-parameter")
-        found[word[1]] = word[2] if word[2] is not None else word[3]
+        found[word[1]] = word[3] if word[2] is None else re.sub(r"\\(.)", r"\1", word[2])
         rest = rest[word.end() :].lstrip()
     return found
 
 
 def show_filter(query: Mapping[str, str], names: Collection[str]) -> str:
     """The filter that a query says."""
-    return " ".join(
-        f'{name}:"{query[name]}"' if re.search(r'[\s"]', query[name]) else f"{name}:{query[name]}"
-        for name in names
-        if query.get(name)
-    )
+    return " ".join(f"{name}:{_quoted(query[name])}" for name in names if query.get(name))
+
+
+def _quoted(text: str) -> str:
+    """A value as it is written in a filter."""
+    if not re.search(r'[\s"\\]', text):
+        return text
+    return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
 
 
 def filtered(

@@ -11,6 +11,7 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.history_models import HistoryEvent, WhyAnswer
 from minutebook.client.list_models import ExecutionSummary, Overview
 from minutebook.client.live_models import Change, DueBucket, Partition, PartitionPage, Reset, Upcoming
 from minutebook.client.models import (
@@ -66,6 +67,7 @@ __all__ = [
     "Execution",
     "ExecutionPage",
     "ExecutionSummary",
+    "HistoryEvent",
     "Job",
     "JobChange",
     "JobDryRun",
@@ -94,4 +96,5 @@ __all__ = [
     "UnavailableError",
     "Upcoming",
     "WholeExecution",
+    "WhyAnswer",
 ]

@@ -26,6 +26,7 @@ from minutebook.client.calendars import Calendars, SyncCalendars
 from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_path
 from minutebook.client.errors import UnavailableError
 from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
+from minutebook.client.history_calls import HistoryCalls, SyncHistoryCalls
 from minutebook.client.limits import Limits, SyncLimits
 from minutebook.client.list_calls import ListCalls, SyncListCalls
 from minutebook.client.live_calls import LiveCalls, SyncLiveCalls
@@ -78,7 +79,7 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls, LiveCalls):
+class Client(ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, LiveCalls):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
@@ -238,7 +239,7 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls, LiveCalls):
         self, path: str, kind: type[_Page[T]], query: dict[str, str] | None = None
     ) -> AsyncIterator[T]:
         """Items of a list, page after page."""
-        asked = {**(query or {}), "limit": str(_PAGE)}
+        asked = {"limit": str(_PAGE), **(query or {})}
         while True:
             page = _decoded(await self._send("GET", path, query=asked), kind)
             for item in page.items:
@@ -325,7 +326,9 @@ def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient(SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCalls, SyncLiveCalls):
+class SyncClient(
+    SyncChangeCalls, SyncListCalls, SyncHistoryCalls, SyncOperationCalls, SyncFleetCalls, SyncLiveCalls
+):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
     _client: Client

@@ -31,15 +31,6 @@ def due_counts(
         yield keys.due_number(key), _decode(value)
 
 
-def tenants_due(view: PartitionView) -> Iterator[str]:
-    """Tenants that have a job with a next instant, by name: from one to the next. Reads committed rows only."""
-    start, end = view.prefix, keys.partition_prefix(view.partition + 1)
-    while (key := next((key for key, _ in view.rows.scan(MINUTES, start, end)), None)) is not None:
-        tenant = keys.due_tenant(key)
-        yield tenant
-        start = view.prefix + f"{tenant}\1".encode()
-
-
 def drained(view: PartitionView) -> dict[str, dict[bytes, bytes | None]]:
     """The due counts that changed, by minute and by hour; where nothing is due any more there is no row."""
     minutes: Counter[tuple[str, int]] = Counter()

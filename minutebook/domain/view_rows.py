@@ -305,9 +305,9 @@ def due_number(key: bytes) -> int:
     return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
 
 
-def due_tenant(key: bytes) -> str:
-    """Tenant in a key of due counts."""
-    return key[_PARTITION.size : -_INSTANT.size - 1].decode()
+def tenant_of(key: bytes) -> str:
+    """Tenant in a key that has it right behind the partition."""
+    return key[_PARTITION.size : key.index(b"\0", _PARTITION.size)].decode()
 
 
 def version_row(job: bytes, version: int) -> bytes:

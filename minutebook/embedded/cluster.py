@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -87,6 +88,7 @@ class Cluster:
         self._owners: list[Service] = []
         self._apis: list[Service] = []
         self._workers: list[Service] = []
+        self._login_token = secrets.token_urlsafe(24)
         self._clock = SystemClock()
         self._changing = threading.Lock()
         self._pause = threading.Event()
@@ -177,6 +179,11 @@ class Cluster:
         read.
         """
         return kept_key(self._data_dir / "api-key")
+
+    @property
+    def login_url(self) -> str:
+        """Opens the pages with the key of the cluster: once, within 10 minutes of the API's start."""
+        return f"{self.api_url}/login?token={self._login_token}"
 
     @property
     def bootstrap_servers(self) -> str:
