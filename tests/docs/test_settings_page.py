@@ -29,6 +29,8 @@ def test_metrics_page_is_what_the_table_says() -> None:
 def test_actions_page_is_what_the_list_says() -> None:
     remedy = "run `python -m docs.generate_actions`"
     assert generate_actions.PAGE.read_text() == generate_actions.page(), remedy
+
+
 def test_page_of_the_command_line_is_what_the_commands_say() -> None:
     remedy = "run `python -m docs.generate_cli`"
     assert generate_cli.PAGE.read_text() == generate_cli.page(), remedy
