@@ -21,6 +21,8 @@ from minutebook.domain.job_events import JobResumed as JobResumed
 from minutebook.domain.job_events import JobsRescheduled as JobsRescheduled
 from minutebook.domain.job_events import JobSubmitted as JobSubmitted
 from minutebook.domain.job_events import ReschedulingStarted as ReschedulingStarted
+from minutebook.domain.key_events import KeyDeclared as KeyDeclared
+from minutebook.domain.key_events import KeyRevoked as KeyRevoked
 from minutebook.domain.limit_events import LimitCopied as LimitCopied
 from minutebook.domain.limit_events import LimitDeclared as LimitDeclared
 from minutebook.domain.limit_events import PermitsAsked as PermitsAsked
@@ -221,6 +223,9 @@ class CommandAnswered(msgspec.Struct, frozen=True, gc=False):
     job_id: str
     command_id: str
     reason: str
+    command: str = ""
+    actor: str = ""
+    why: str = ""  # the sender's reason
 
 
 class CommandRejected(msgspec.Struct, frozen=True, gc=False):
@@ -233,6 +238,8 @@ class CommandRejected(msgspec.Struct, frozen=True, gc=False):
     reason: str  # code of the problem
     field: str
     detail: str
+    actor: str = ""
+    why: str = ""  # the sender's reason
 
 
 class SessionStarted(msgspec.Struct, frozen=True, gc=False):
@@ -472,4 +479,6 @@ Event = (
     | ReschedulingStarted
     | CalendarDeclared
     | CalendarCopied
+    | KeyDeclared
+    | KeyRevoked
 )

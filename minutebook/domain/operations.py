@@ -25,8 +25,7 @@ from minutebook.domain.operation import (
     OperationFact,
     OperationFilter,
 )
-from minutebook.domain.refusal import Refusal
-from minutebook.domain.subjects import subject_of
+from minutebook.domain.refusal import Refusal, answered
 
 KINDS: Final = ("redrive", "backfill")
 OPEN_MAX: Final = 100
@@ -101,7 +100,7 @@ def _cancel(book: Book, known: HomeOperation | None, command: CancelOperation, s
     if known is None:
         raise Refusal("operation_ended", "operation", "it is not open: it has ended, or never was")
     if known.fact.is_cancelled:
-        return [facts.CommandAnswered(*subject_of(command), command.command_id, "cancelled")]
+        return [answered(command, "cancelled")]
     fact = msgspec.structs.replace(known.fact, is_cancelled=True)
     reason = command.reason[:REASON_CHARS_MAX]
     return [

@@ -9,6 +9,7 @@ from minutebook.domain.commands import (
     Command,
     DeclareTask,
     JobCommand,
+    KeyCommand,
     NamedCommand,
     OperationCommand,
 )
@@ -24,6 +25,8 @@ def subject_of(command: Command) -> tuple[str, str]:
         return command.tenant, ids.operation_subject(command.operation)
     if isinstance(command, CalendarCommand):
         return command.tenant, ids.calendar_subject(command.name)
+    if isinstance(command, KeyCommand):
+        return command.tenant, ids.key_subject(command.key)
     return command.tenant, ids.limit_subject(command.name)
 
 
@@ -37,6 +40,8 @@ def key_of(command: Command) -> str:
         return ids.operation_key(command.tenant, command.operation)
     if isinstance(command, CalendarCommand):
         return ids.calendar_key(command.tenant, command.name)
+    if isinstance(command, KeyCommand):
+        return ids.key_key(command.tenant, command.key)
     return ids.limit_key(command.tenant, command.name)
 
 
@@ -56,4 +61,6 @@ def is_addressed(command: Command) -> bool:
         return True
     if isinstance(command, CalendarCommand):
         return ids.is_name(command.tenant) and ids.is_name(command.name)
+    if isinstance(command, KeyCommand):
+        return ids.is_name(command.tenant) and ids.is_name(command.key)
     return ids.is_name(command.tenant) and (not command.name or ids.is_name(command.name))

@@ -19,7 +19,9 @@ import msgspec
 from minutebook.domain import view_rows as keys
 from minutebook.domain.events import Event
 from minutebook.domain.transitions import closed_status
+from minutebook.domain.view_audit import AuditRow, note
 from minutebook.domain.view_folds import FOLDS
+from minutebook.domain.view_keys import KeyRow
 from minutebook.domain.view_operations import FAMILY as OPERATIONS
 from minutebook.domain.view_operations import OperationRow, operation_row
 from minutebook.domain.view_rows import (
@@ -69,6 +71,8 @@ _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
         OperationRow,
         TaskRow,
         CalendarRow,
+        KeyRow,
+        AuditRow,
         str,
         int,
     )
@@ -82,6 +86,8 @@ class PartitionView:
         self.partition = partition
         self.answered: list[bytes] = []
         """Keys of the commands answered since the caller last took them."""
+        self.changed_keys: list[tuple[str, str, KeyRow]] = []
+        """(tenant, id, row) of the API keys that changed since the caller last took them."""
         self._rows = rows
         self.prefix = keys.partition_prefix(partition)
         self._hot_max = hot_max
@@ -136,6 +142,7 @@ class PartitionView:
             dirty.clear()
         self.due_moves.clear()
         self.answered.clear()
+        self.changed_keys.clear()
         self.cursor = CursorRow()
         return [(family, self.prefix, end) for family in FAMILIES]
 
@@ -330,6 +337,12 @@ class PartitionView:
             found = None if stored is None else _DECODERS[kind](stored)
         return found
 
+    def rows_of(self, family: str, start: bytes, end: bytes, kind: type[T]) -> Iterator[tuple[bytes, T]]:
+        """(key, row) with start <= key < end. Reads committed rows only."""
+        decode = _DECODERS[kind]
+        for key, value in self._rows.scan(family, start, end):
+            yield key, decode(value)
+
     def _cool(self) -> None:
         """Let go of what is committed: ended executions at once, everything where it is too much.
 
@@ -447,8 +460,12 @@ class PartitionView:
         is_accepted: bool = True,
         reason: str = "",
         version: int = 0,
+        actor: str | None = None,
+        why: str | None = None,
     ) -> None:
-        """What a command was answered, for those who wait for it."""
+        """What a command was answered, for those who wait for it, and who wanted it and why: as the event says, where
+        `actor` and `why` are not given.
+        """
         row = CommandRow(
             command,
             job_id,
@@ -463,3 +480,4 @@ class PartitionView:
         key = keys.command_row(self.prefix, tenant, event.command_id, job_id)
         self.dirty["commands"][key] = row
         self.answered.append(key)
+        note(self, tenant, row, event, actor, why)

@@ -39,6 +39,8 @@ FAMILIES: Final = (
     "calendars",
     "calendar_jobs",
     "skips",
+    "api_keys",
+    "audit",
 )
 FORMAT: Final = 5
 """Version of these rows: a view of another version is dropped and folded again."""
