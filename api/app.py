@@ -15,6 +15,7 @@ from api.openapi import scope_of
 from api.problems import Refused, response_of
 from api.routes import (
     alerts,
+    audit_log,
     batch,
     calendars,
     commands,
@@ -23,12 +24,14 @@ from api.routes import (
     health,
     job_changes,
     jobs,
+    keys,
     limits,
     operations,
     queues,
     schedules,
     tasks,
     tenant_limit,
+    tenants,
     workers,
 )
 from api.services import Services
@@ -58,6 +61,9 @@ def create_app(services: Services) -> FastAPI:
         schedules,
         tasks,
         workers,
+        keys,
+        audit_log,
+        tenants,
         health,
     ):
         # As they are: routers that are included are matched anew for each request.

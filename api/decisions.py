@@ -40,6 +40,7 @@ _REASONS: Final = {
     "too_many": "too-many-operations",
     "too_old": "too-old",
     "worker_stops": "worker-stops",
+    "key_exists": "key-exists",
 }
 """Owner's reason -> code of the problem; every other reason is `invalid`."""
 
@@ -133,9 +134,14 @@ async def decide_for_job(request: Request, services: Services, command: JobComma
     return decision
 
 
+def code_of(reason: str) -> str:
+    """Code of the problem that an owner's reason stands for."""
+    return _REASONS.get(reason, "invalid")
+
+
 def refusal_of(row: CommandRow) -> Refused:
     """The owner's refusal, as a problem. What is not there is told in the same words everywhere."""
-    code = _REASONS.get(row.reason, "invalid")
+    code = code_of(row.reason)
     if code == "not-found" or not row.field:
         return Refused(code)
     pointer = _HEADERS.get(row.field) or f"/{row.field}"

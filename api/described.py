@@ -35,6 +35,12 @@ AFTER: Final = _header(
     "Minutebook-After", "A consistency token from Minutebook-Position: wait until it is visible."
 )
 
+REASON: Final = _header(
+    "Minutebook-Reason",
+    "Why, as percent-encoded UTF-8, at most 1,000 characters; it stays on record.",
+    "^[\\x21-\\x7e]{0,9000}$",
+)
+
 IF_MATCH: Final = _header(
     "If-Match", 'The ETag of the job as it was read, or its version, such as "3"; another one is refused.'
 )

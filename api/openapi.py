@@ -11,9 +11,19 @@ from fastapi.routing import APIRoute
 
 from api.auth import Allowed
 from minutebook import __version__
+from minutebook.client.audit_models import AuditPage
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
+from minutebook.client.key_models import (
+    CreatedKey,
+    Key,
+    KeyPage,
+    KeyRequest,
+    Me,
+    RotationRequest,
+    TenantPage,
+)
 from minutebook.client.models import (
     AlertPage,
     BatchRequest,
@@ -50,6 +60,7 @@ from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
     AlertPage,
+    AuditPage,
     BackfillDryRun,
     BackfillRequest,
     BatchRequest,
@@ -59,6 +70,7 @@ _MODELS: Final = (
     CalendarPage,
     CalendarRequest,
     Command,
+    CreatedKey,
     DeadLetterPage,
     DryRun,
     DeclaredTaskPage,
@@ -67,9 +79,13 @@ _MODELS: Final = (
     JobChange,
     JobRequest,
     JobVersionPage,
+    Key,
+    KeyPage,
+    KeyRequest,
     Limit,
     LimitPage,
     LimitRequest,
+    Me,
     PauseRequest,
     Operation,
     OperationPage,
@@ -84,7 +100,9 @@ _MODELS: Final = (
     RedriveManyRequest,
     RedriveRequest,
     ResumeRequest,
+    RotationRequest,
     RunNow,
+    TenantPage,
     WholeExecution,
     WholeTask,
     WholeWorker,

@@ -59,9 +59,10 @@ class QuietServer(uvicorn.Server):
 async def serve(settings: ProcessSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises SettingsError for settings that are refused."""
     clock: Clock = SystemClock()
-    keyring = Keyring(settings.api.all_keys())
+    keys = settings.api.all_keys()
     rows = open_rows(settings.api.data_dir / "view", settings.api.cache_bytes)
     view = View(rows, settings.topics.partitions)
+    keyring = Keyring(keys, view.keys, clock, settings.api.cursor_key())
     follower = Follower(view, settings.kafka, clock)
     commands = KafkaCommandLog(settings.kafka, settings.topics.partitions, settings.api.append_timeout_s)
     due_topics = KafkaDueTopics(settings.kafka, settings.topics)

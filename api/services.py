@@ -67,6 +67,7 @@ class Services:
 
     def __post_init__(self) -> None:
         self.task_types = TaskTypes(self.view)
+        self.proxies = self.settings.proxies()
 
 
 def services_of(request: Request) -> Services:

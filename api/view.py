@@ -11,11 +11,15 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import Final, Literal, TypeVar
 
+from api.key_index import KeyIndex
 from api.positions import Token
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_audit import Audited, audit_start, audited, place_of
+from minutebook.domain.view_keys import api_keys
 from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import (
     AlertRow,
@@ -79,6 +83,9 @@ class View:
         self.parts = [PartitionView(rows, partition) for partition in range(partitions)]
         self.readers = [FrameReader(part.cursor.position, part.cursor.head) for part in self.parts]
         self.void_frames = 0
+        self.keys = KeyIndex()
+        """API keys that the log has declared."""
+        self._load_keys()
         self._answers: dict[bytes, list[_Expected]] = {}
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
@@ -119,6 +126,11 @@ class View:
         """Drop a partition's rows; its log is to be folded again from the start."""
         self.rows.write({}, self.parts[partition].reset())
         self.readers[partition] = FrameReader()
+        self._load_keys()
+
+    def _load_keys(self) -> None:
+        self.commit_all()
+        self.keys.replace(row for part in self.parts for row in api_keys(part))
 
     # -- waiting
 
@@ -169,6 +181,9 @@ class View:
         )
 
     def _wake(self, part: PartitionView) -> None:
+        for changed in part.changed_keys:
+            self.keys.put(*changed)
+        part.changed_keys.clear()
         answered, part.answered = part.answered, []
         if self._answers:
             for key in answered:
@@ -245,6 +260,28 @@ class View:
         self.commit_all()
         found = (alert for part in self.parts for alert in part.alerts(tenant))
         return sorted(found, key=attrgetter("at", "id"), reverse=True)
+
+    def audited(self, tenant: str, at: int) -> Iterator[tuple[int, Audited]]:
+        """(partition, command) of a tenant's commands, empty = of no tenant, decided at `at` (ms) or before; the latest
+        first, then by command id and subject."""
+        self.commit_all()
+        found = (
+            zip(
+                repeat(part.partition),
+                audited(part, tenant, audit_start(part.prefix, tenant, at)),
+                strict=False,
+            )
+            for part in self.parts
+        )
+        return heapq.merge(*found, key=lambda item: place_of(item[1]))
+
+    def tenants(self) -> list[str]:
+        """Names of all tenants that have, or had, a key or a job, in order."""
+        self.commit_all()
+        found = self.keys.tenants()
+        for part in self.parts:
+            found.update(part.tenants())
+        return sorted(found)
 
     def due_counts(self, tenant: str, start: int, end: int) -> Counter[int]:
         """How many jobs of a tenant have their next instant in each minute from `start` up to `end`, not included.

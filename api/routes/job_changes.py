@@ -21,7 +21,18 @@ from api.decisions import (
     preference_of,
     refusal_of,
 )
-from api.described import AFTER, BODY, CURSOR, IDEMPOTENCY_KEY, IF_MATCH, LIMIT, PREFER, WRITE, described
+from api.described import (
+    AFTER,
+    BODY,
+    CURSOR,
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    LIMIT,
+    PREFER,
+    REASON,
+    WRITE,
+    described,
+)
 from api.edits import MOMENTS, merged
 from api.parameters import (
     command_id_of,
@@ -38,7 +49,7 @@ from api.problems import Refused, refused_field
 from api.routes.jobs import checks_of, job_response, submit_command
 from api.services import Services, services_of
 from api.submission import Submission, read_submission
-from api.wishes import Wish, read_wish
+from api.wishes import Wish, read_wish, reason_of
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.models import Command, Job, JobRequest, ReasonRequest
 from minutebook.domain.commands import CancelJob, EditJob, PauseJob, ResumeJob, SubmitJob
@@ -69,7 +80,7 @@ _EDIT: Final = (
         takes=JobChange,
         example={"cron": "30 7 * * MON-FRI", "retry": {"max_attempts": 3}},
         answers={200: Job, 202: Command},
-        parameters=(IF_MATCH, IDEMPOTENCY_KEY, AFTER, PREFER),
+        parameters=(IF_MATCH, IDEMPOTENCY_KEY, REASON, AFTER, PREFER),
         refusals=(*_EDIT, "view-behind"),
     ),
 )
@@ -105,7 +116,7 @@ async def edit_job(request: Request, caller: Writing, job_id: str) -> Response:
         takes=JobRequest,
         example={"task": "email.send", "payload": {"user_id": 1}, "cron": "0 7 * * MON-FRI"},
         answers={200: Job, 201: Job, 202: Command},
-        parameters=(IF_MATCH, IDEMPOTENCY_KEY, PREFER),
+        parameters=(IF_MATCH, IDEMPOTENCY_KEY, REASON, PREFER),
         refusals=_EDIT,
     ),
 )
@@ -310,6 +321,7 @@ def _edit(
         command_id=command_id,
         issued_at=job.issued_at,
         actor=caller.actor,
+        reason=reason_of(request),
         job=job,
     )
 

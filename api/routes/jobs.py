@@ -31,6 +31,7 @@ from api.described import (
     IF_MATCH,
     IF_NONE_MATCH,
     PREFER,
+    REASON,
     WRITE,
     described,
 )
@@ -46,6 +47,7 @@ from api.problems import Refused
 from api.sender import Keyed
 from api.services import Services, services_of
 from api.submission import Submission, read_submission
+from api.wishes import reason_of, refuse_reason
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, RunNow
 from minutebook.domain.commands import CancelJob, RunJobNow, SubmitJob
@@ -140,6 +142,7 @@ async def create_job(request: Request, caller: Writing) -> Response:
     services = services_of(request)
     check_accept(request)
     query_of(request)
+    refuse_reason(request)
     key = idempotency_key_of(request)
     body = await read_body(request, services.settings.body_timeout_s)
     view = services.view
@@ -197,7 +200,7 @@ async def get_job(request: Request, caller: Reading, job_id: str) -> Response:
     status_code=204,
     openapi_extra=described(
         answers={204: None, 202: Command},
-        parameters=(IF_MATCH, PREFER),
+        parameters=(IF_MATCH, REASON, PREFER),
         refusals=(*WRITE, "not-found", "job-closed", "stale-version"),
     ),
 )
@@ -213,6 +216,7 @@ async def cancel_job(request: Request, caller: Writing, job_id: str) -> Response
         command_id=mint_id(),
         issued_at=services.clock.now(),
         actor=caller.actor,
+        reason=reason_of(request),
         expected_version=expected_version_of(request),
     )
     decision = await decide_for_job(request, services, command)
@@ -228,7 +232,7 @@ async def cancel_job(request: Request, caller: Writing, job_id: str) -> Response
     operation_id="run_job",
     openapi_extra=described(
         answers={200: RunNow, 202: Command},
-        parameters=(IDEMPOTENCY_KEY, PREFER),
+        parameters=(IDEMPOTENCY_KEY, REASON, PREFER),
         refusals=(*WRITE, "not-found", "job-closed"),
     ),
 )
@@ -246,6 +250,7 @@ async def run_job(request: Request, caller: Writing, job_id: str) -> Response:
         command_id=command_id_of(caller.tenant, job_id, key),
         issued_at=services.clock.now(),
         actor=caller.actor,
+        reason=reason_of(request),
     )
     decision = await decide_for_job(request, services, command)
     if decision.row is None:

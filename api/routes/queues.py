@@ -16,7 +16,7 @@ from api.everywhere import decide_everywhere
 from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
 from api.problems import Refused
 from api.services import Services, services_of
-from api.wishes import read_wish
+from api.wishes import read_wish, refuse_reason
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, FieldError, Queue, QueuePage, QueueRequest, ReasonRequest
 from minutebook.domain.commands import DeclareQueue, DrainQueue, PauseQueue, QueueCommand, ResumeQueue
@@ -46,6 +46,7 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
     services = services_of(request)
     check_accept(request)
     query_of(request)
+    refuse_reason(request)
     wanted = read_queue(await read_body(request, services.settings.body_timeout_s))
     if wanted.open:
         await services.due_topics.make(wanted.name)

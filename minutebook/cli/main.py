@@ -12,11 +12,13 @@ from typer.core import TyperGroup
 from minutebook import __version__
 from minutebook.cli import (
     alert,
+    audit,
     backfill,
     calendar,
     dead_letter,
     execution,
     job_changes,
+    key,
     limit,
     operation,
     queue,
@@ -25,6 +27,7 @@ from minutebook.cli import (
 )
 from minutebook.cli.exits import ExitCode, exit_code_of
 from minutebook.cli.output import note
+from minutebook.cli.surroundings import entered
 from minutebook.errors import MinutebookError
 
 
@@ -99,6 +102,8 @@ app.add_typer(alert.app, name="alert")
 app.add_typer(operation.app, name="operation")
 app.add_typer(schedule.app, name="schedule")
 app.add_typer(task.app, name="task")
+app.add_typer(key.app, name="key")
+app.add_typer(audit.app, name="audit")
 
 
 @app.command()
@@ -110,7 +115,8 @@ def version() -> None:
 def run() -> None:
     """Entry point of the console script: errors become a line on stderr and an exit code."""
     try:
-        app(prog_name="minutebook")
+        with entered():
+            app(prog_name="minutebook")
     except MinutebookError as error:
         note(f"error: {error}")
         sys.exit(exit_code_of(error))

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.output import note
+from minutebook.cli.surroundings import become_worker
 from minutebook.eventloop import new_event_loop
 from minutebook.log.settings import KafkaSettings
 from minutebook.worker import App, Drained, Worker, WorkerSettings
@@ -47,6 +48,7 @@ def run(
     ] = None,
 ) -> None:
     """Run the tasks of an app until SIGTERM or SIGINT; a second signal ends it at once."""
+    become_worker()
     tasks = load(target)
     settings = _settings(queues=queues, concurrency=concurrency, grace_s=_seconds(grace))
     _log_to_stderr()

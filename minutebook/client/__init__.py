@@ -1,5 +1,6 @@
 """The HTTP client: what users and the command line reach the API with."""
 
+from minutebook.client.audit_models import AuditEntry
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarEntry, DateRange
 from minutebook.client.change_models import CalendarsChange, JobChange, JobVersion, MisfireChange, RetryChange
 from minutebook.client.client import Client, SyncClient
@@ -11,6 +12,7 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.key_models import CreatedKey, Key, Me, Tenant
 from minutebook.client.models import (
     Alert,
     BatchResult,
@@ -36,6 +38,7 @@ from minutebook.client.settings import ClientSettings
 __all__ = [
     "Alert",
     "ApiError",
+    "AuditEntry",
     "BackfillDryRun",
     "BatchResult",
     "Calendar",
@@ -46,6 +49,7 @@ __all__ = [
     "Client",
     "ClientSettings",
     "Command",
+    "CreatedKey",
     "DateRange",
     "DeadLetter",
     "DeadLetterFilter",
@@ -57,8 +61,10 @@ __all__ = [
     "JobChange",
     "JobRequest",
     "JobVersion",
+    "Key",
     "Limit",
     "LimitRequest",
+    "Me",
     "MisfireChange",
     "MisfireRequest",
     "NotFoundError",
@@ -71,6 +77,7 @@ __all__ = [
     "RunNow",
     "StaleVersionError",
     "SyncClient",
+    "Tenant",
     "UnavailableError",
     "WholeExecution",
 ]

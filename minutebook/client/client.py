@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
+from minutebook.client.access_calls import AccessCalls, SyncAccessCalls
 from minutebook.client.answers import decided as _decided
 from minutebook.client.answers import decoded as _decoded
 from minutebook.client.answers import refusal as _refusal
@@ -72,7 +73,7 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(ChangeCalls, OperationCalls, FleetCalls):
+class Client(ChangeCalls, OperationCalls, FleetCalls, AccessCalls):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
@@ -82,7 +83,7 @@ class Client(ChangeCalls, OperationCalls, FleetCalls):
         self, settings: ClientSettings | None = None, *, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         self._settings = settings or ClientSettings()
-        headers = {"accept": "application/json"}
+        headers = {"accept": "application/json", "user-agent": self._settings.user_agent}
         key = self._settings.key()
         if key is not None:
             headers["authorization"] = f"Bearer {key}"
@@ -290,7 +291,7 @@ def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls):
+class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls, SyncAccessCalls):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
     _client: Client

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from minutebook import ids
 from minutebook.domain.commands import (
     AskWorker,
@@ -10,9 +12,32 @@ from minutebook.domain.commands import (
     DeclareTask,
     JobCommand,
     KeyCommand,
+    LimitCommand,
     NamedCommand,
     OperationCommand,
+    QueueCommand,
 )
+
+KIND_OF: Final[dict[str, str]] = {
+    command.__name__: kind
+    for kind, commands in {
+        "job": JobCommand.__args__,
+        "queue": QueueCommand.__args__,
+        "limit": LimitCommand.__args__,
+        "calendar": CalendarCommand.__args__,
+        "operation": OperationCommand.__args__,
+        "key": KeyCommand.__args__,
+        "task": (DeclareTask,),
+        "worker": (AskWorker,),
+    }.items()
+    for command in commands
+}
+"""Name of a command -> kind of what it is about."""
+
+
+def name_in(subject: str) -> str:
+    """The name in a subject: what follows `limit:` and the like, or all of it."""
+    return subject.rpartition(":")[2]
 
 
 def subject_of(command: Command) -> tuple[str, str]:

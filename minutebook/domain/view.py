@@ -312,6 +312,14 @@ class PartitionView:
         for _, value in self._rows.scan(OPERATIONS, start, start[:-1] + b"\1"):
             yield _DECODERS[OperationRow](value)
 
+    def tenants(self) -> Iterator[str]:
+        """Names of the tenants of this partition's jobs. Reads committed rows only: one for each tenant."""
+        start, end = self.prefix, keys.partition_prefix(self.partition + 1)
+        while (found := next(self._rows.scan("jobs", start, end), None)) is not None:
+            tenant = found[0][len(self.prefix) :].partition(b"\0")[0]
+            yield tenant.decode()
+            start = self.prefix + tenant + b"\1"
+
     def due_in(self, tenant: str, minute: int) -> int:
         """How many jobs of a tenant have their next instant in that minute, counted from the epoch. Reads committed rows only."""
         stored = self._rows.get("due_counts", keys.due_row(self.prefix, tenant, minute))

@@ -50,6 +50,11 @@ class Audited(NamedTuple):
     row: AuditRow
 
 
+def place_of(found: Audited) -> tuple[int, str, str]:
+    """By what the commands of a tenant are in order."""
+    return -found.at, found.row.command_id, found.row.subject
+
+
 def audit_row(prefix: bytes, tenant: str, at: int, command_id: str, subject: str) -> bytes:
     """Key of a command that was decided at `at`: those of a tenant (empty = of none) sort by time, the latest first."""
     return audit_start(prefix, tenant, at) + f"{command_id}\0{subject}".encode()

@@ -31,6 +31,8 @@ class KeyRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     created_by: str
     revoked_at: int = NONE_AT
     revoked_by: str = ""
+    made_for_ms: int = NONE_AT
+    """From its creation to the end that it was made with; -1 = it was made without."""
 
     def is_live(self, now: int) -> bool:
         """Whether it is good at `now`: neither revoked nor past its end."""
@@ -57,10 +59,19 @@ def api_keys(view: PartitionView) -> Iterator[tuple[str, str, KeyRow]]:
 
 def _declared(view: PartitionView, event: facts.KeyDeclared) -> None:
     known = api_key(view, event.tenant, event.key)
-    created_at, created_by = (
-        (event.accepted_at, event.actor) if known is None else (known.created_at, known.created_by)
-    )
-    row = KeyRow(event.role, event.sha256, event.label, event.expires_at, created_at, created_by)
+    if known is not None:
+        row = replace(known, expires_at=event.expires_at)
+    else:
+        made_for_ms = NONE_AT if event.expires_at == NONE_AT else event.expires_at - event.accepted_at
+        row = KeyRow(
+            event.role,
+            event.sha256,
+            event.label,
+            event.expires_at,
+            event.accepted_at,
+            event.actor,
+            made_for_ms=made_for_ms,
+        )
     _put(view, event, row, "DeclareKey")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 from fastapi import FastAPI
@@ -44,6 +45,7 @@ KEYS: dict[str, tuple[str, RoleName]] = {
     "key-admin": ("acme", "admin"),
     "key-worker": ("acme", "worker"),
     "key-other": ("other", "submitter"),
+    "key-other-admin": ("other", "admin"),
 }
 
 
@@ -179,16 +181,15 @@ class Installation:
     app: FastAPI
 
 
-def installation(rows: Rows | None = None) -> Installation:
-    """A fresh installation with one key per role."""
+def installation(rows: Rows | None = None, **more: Any) -> Installation:
+    """A fresh installation with one key per role; `more`: settings of the API."""
     clock = ManualClock(NOW)
     view = View(MemoryRows(FAMILIES) if rows is None else rows, PARTITIONS)
     log = MemoryInstallation(view, clock)
     holders = {key_hash(key): KeyHolder(tenant=tenant, role=role) for key, (tenant, role) in KEYS.items()}
     ready = Ready()
-    settings = ApiSettings(body_timeout_s=0.3, keys=holders)
+    settings = ApiSettings(body_timeout_s=0.3, keys=holders, **more)
     due_topics = MemoryDueTopics()
-    services = Services(
-        settings, clock, Keyring(holders), view, log, due_topics, ready, Targets(NotifySettings())
-    )
+    keyring = Keyring(holders, view.keys, clock, settings.cursor_key())
+    services = Services(settings, clock, keyring, view, log, due_topics, ready, Targets(NotifySettings()))
     return Installation(log, services, ready, clock, due_topics, create_app(services))

@@ -27,7 +27,7 @@ class BusyKeys:
         else:
             self._declare(f"k{self._random.randint(1, 6)}", about)
 
-    def _declare(self, key: str, about: dict[str, int | str]) -> None:
+    def _declare(self, key: str, about: dict[str, object]) -> None:
         now = self._maker.clock.now()
         self._maker.command(
             DeclareKey(

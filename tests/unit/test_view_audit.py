@@ -114,8 +114,8 @@ def test_a_task_declared_as_it_is_leaves_no_row(office: Office) -> None:
     assert [(row.command, row.command_id) for _, row in office.kept("")] == [("DeclareTask", "t0")]
 
 
-QUEUE = {"name": "mail"}
-LIMIT = {"name": "api"}
+QUEUE: dict[str, Any] = {"name": "mail"}
+LIMIT: dict[str, Any] = {"name": "api"}
 
 
 def test_each_command_is_kept_under_its_own_name(office: Office) -> None:
