@@ -24,6 +24,7 @@ _PRODUCTS: Final[dict[str, Surface]] = {
 _UNKNOWN: Final = "unknown"
 _ACTOR: Final = re.compile(
     r"key:([A-Za-z0-9._-]{1,128})(?: via (api|cli|page|sdk|worker))?(?: from ([0-9a-f.:]{2,45}|unknown))?"
+    r"(?: by operation ([A-Za-z0-9._-]{1,128}))?"
 )
 
 
@@ -33,6 +34,8 @@ class ActorParts(NamedTuple):
     key: str | None
     via: str | None
     address: str | None
+    operation: str | None = None
+    """The operation that did it, of which this one wanted the whole."""
 
 
 def actor_of(

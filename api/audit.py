@@ -106,6 +106,7 @@ def _entry(found: _Found) -> AuditEntry:
         key_id=parts.key,
         via=via,
         address=parts.address,
+        operation_id=parts.operation,
         reason=row.reason,
         command=row.command,
         command_id=row.command_id,

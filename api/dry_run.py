@@ -1,4 +1,4 @@
-"""How many dead executions a filter is about, counted in the view while other requests are answered."""
+"""How many dead executions or jobs a filter is about, counted in the view while other requests are answered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections import Counter
 from typing import Final
 
 from api.view import View
-from minutebook.client.operation_models import DryRun, ReasonCount
+from minutebook.client.operation_models import DryRun, JobCount, JobDryRun, ReasonCount
+from minutebook.domain.job_operations import STATUSES
 from minutebook.domain.operation import OperationFilter
 from minutebook.domain.state import NONE_AT
 from minutebook.ids import job_of
@@ -42,5 +43,36 @@ async def count_dead(view: View, tenant: str, wanted: OperationFilter) -> DryRun
         reasons=[
             ReasonCount(cause, error_type, count)  # type: ignore[arg-type]  # one of the causes by the owner
             for (cause, error_type), count in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+        ],
+    )
+
+
+async def count_jobs(view: View, tenant: str, kind: str, wanted: OperationFilter) -> JobDryRun:
+    """Jobs of a tenant that fit and that an operation of that kind would change, by what they run; incomplete where there
+    are too many.
+    """
+    counts: Counter[tuple[str, str, str]] = Counter()
+    is_complete = True
+    for number, (_, job, progress) in enumerate(view.jobs_named(tenant, wanted.job_prefix)):
+        if number == LOOKED_AT_MAX:
+            is_complete = False
+            break
+        if number % _SLICE == _SLICE - 1:
+            await asyncio.sleep(0)
+        created_at = job.accepted_at if job.created_at == NONE_AT else job.created_at
+        if (
+            progress.status in STATUSES[kind]
+            and wanted.status in ("", progress.status)
+            and wanted.fits_time(created_at)
+            and wanted.fits_work(job.task, job.queue)
+            and wanted.fits_tags(job.tags)
+        ):
+            counts[progress.status, job.task, job.queue] += 1
+    return JobDryRun(
+        matched=counts.total(),
+        complete=is_complete,
+        jobs=[
+            JobCount(status, task, queue, count)  # type: ignore[arg-type]  # one of the statuses by the fold
+            for (status, task, queue), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         ],
     )

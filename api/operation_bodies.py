@@ -21,18 +21,20 @@ from minutebook.client.operation_models import OperationFilter as OperationFilte
 from minutebook.client.times import format_instant, parse_instant
 from minutebook.domain.commands import REASON_CHARS_MAX, StartOperation
 from minutebook.domain.operation import CAUSES, RATE_MAX_PER_S, OperationFilter
-from minutebook.domain.operations import KINDS, TEXT_CHARS_MAX, totals
-from minutebook.domain.state import NONE_AT
+from minutebook.domain.operations import JOB_KINDS, KINDS, TEXT_CHARS_MAX, totals
+from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED
 from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import CommandRow
 
 _FIELDS: Final = ("dry_run", "rate_per_s", "reason")
+_TIMES: Final = {"redrive": ("given_up_from", "given_up_until"), "backfill": ("from_at", "until_at")}
 _DEAD: Final = ("task", "queue", "error_type", "cause", "job_prefix", "given_up_from", "given_up_until")
 _RANGE: Final = ("from", "until")
+_JOBS: Final = ("task", "queue", "tag", "status", "job_prefix", "created_from", "created_until")
 
 
 class OperationWish(NamedTuple):
-    """What a caller wants done to which executions, and how. `where`: what the names of the filter follow in the body."""
+    """What a caller wants done to which executions or jobs, and how. `where`: what the names of the filter follow in the body."""
 
     kind: str
     wanted: OperationFilter
@@ -84,8 +86,12 @@ def _read_kind(fields: Fields) -> tuple[str, OperationFilter]:
     if "kind" not in fields.members:
         fields.fault("kind", f"is required, one of {', '.join(KINDS)}")
     kind = fields.choice("kind", KINDS)
+    if kind in JOB_KINDS:
+        return kind, _read_job_filter(fields)
+    if kind == "redrive":
+        return kind, _read_dead_filter(fields)
     if kind != "backfill":
-        return kind, _read_dead_filter(fields) if kind == "redrive" else OperationFilter()
+        return kind, OperationFilter()  # at fault, which is gathered
     inner = _filter_of(fields, ("job_id", *_RANGE), "a backfill needs job_id, from and until")
     if inner is None:
         return kind, OperationFilter()
@@ -130,10 +136,7 @@ def _read_dead_filter(fields: Fields) -> OperationFilter:
     inner = _filter_of(fields, _DEAD, "{} means all of your dead letters")
     if inner is None:
         return OperationFilter()
-    given_up_from = inner.parsed("given_up_from", parse_instant)
-    given_up_until = inner.parsed("given_up_until", parse_instant)
-    if given_up_from is not None and given_up_until is not None and given_up_until <= given_up_from:
-        inner.fault("given_up_until", "must be later than given_up_from")
+    from_at, until_at = _read_times(inner, "given_up_from", "given_up_until")
     error_type = inner.text("error_type")
     if error_type is not None and not 1 <= len(error_type) <= TEXT_CHARS_MAX:
         inner.fault("error_type", f"must have 1-{TEXT_CHARS_MAX} characters")
@@ -143,11 +146,38 @@ def _read_dead_filter(fields: Fields) -> OperationFilter:
         error_type=error_type or "",
         cause=inner.choice("cause", CAUSES) if "cause" in inner.members else "",
         job_prefix=inner.name("job_prefix", None) or "",
-        from_at=NONE_AT if given_up_from is None else given_up_from,
-        until_at=NONE_AT if given_up_until is None else given_up_until,
+        from_at=from_at,
+        until_at=until_at,
     )
     fields.errors += inner.errors
     return found
+
+
+def _read_job_filter(fields: Fields) -> OperationFilter:
+    """A filter of jobs; faults are gathered in `fields`."""
+    inner = _filter_of(fields, _JOBS, "{} means all of your jobs")
+    if inner is None:
+        return OperationFilter()
+    from_at, until_at = _read_times(inner, "created_from", "created_until")
+    found = OperationFilter(
+        task=inner.name("task", None) or "",
+        queue=inner.name("queue", None) or "",
+        tag=inner.name("tag", None) or "",
+        status=inner.choice("status", (ACTIVE, PAUSED)) if "status" in inner.members else "",
+        job_prefix=inner.name("job_prefix", None) or "",
+        from_at=from_at,
+        until_at=until_at,
+    )
+    fields.errors += inner.errors
+    return found
+
+
+def _read_times(fields: Fields, first: str, last: str) -> tuple[int, int]:
+    """Two instants in order, -1 for one that is left out; faults are gathered in `fields`."""
+    from_at, until_at = fields.parsed(first, parse_instant), fields.parsed(last, parse_instant)
+    if from_at is not None and until_at is not None and until_at <= from_at:
+        fields.fault(last, f"must be later than {first}")
+    return NONE_AT if from_at is None else from_at, NONE_AT if until_at is None else until_at
 
 
 def operation_body(row: OperationRow, partitions: int, refused: CommandRow | None) -> Operation:
@@ -205,8 +235,10 @@ def _filter_body(kind: str, wanted: OperationFilter) -> OperationFilterBody:
         "cause": wanted.cause,
         "job_prefix": wanted.job_prefix,
         "job_id": wanted.job_id,
+        "tag": wanted.tag,
+        "status": wanted.status,
     }
-    first, last = ("from_at", "until_at") if kind == "backfill" else ("given_up_from", "given_up_until")
+    first, last = _TIMES.get(kind, ("created_from", "created_until"))
     if wanted.from_at != NONE_AT:
         given[first] = format_instant(wanted.from_at)
     if wanted.until_at != NONE_AT:

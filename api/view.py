@@ -11,7 +11,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import repeat
+from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import Final, Literal, TypeVar
 
@@ -19,7 +19,7 @@ from api.key_index import KeyIndex
 from api.positions import Token
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_audit import Audited, audit_start, audited, place_of
-from minutebook.domain.view_keys import api_keys
+from minutebook.domain.view_keys import api_keys, job_tenants
 from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import (
     AlertRow,
@@ -228,6 +228,11 @@ class View:
         """A job and where it stands."""
         return self.parts[self.partition_of_job(tenant, job_id)].job(tenant, job_id)
 
+    def jobs_named(self, tenant: str, start: str) -> Iterator[tuple[str, JobRow, Progress]]:
+        """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, partition after partition."""
+        self.commit_all()
+        return chain.from_iterable(part.jobs_named(tenant, start) for part in self.parts)
+
     def versions(self, tenant: str, job_id: str, through: int | None) -> Iterator[JobRow]:
         """Versions of a job, the latest first, from number `through` on."""
         partition = self.partition_of_job(tenant, job_id)
@@ -280,7 +285,7 @@ class View:
         self.commit_all()
         found = self.keys.tenants()
         for part in self.parts:
-            found.update(part.tenants())
+            found.update(job_tenants(part))
         return sorted(found)
 
     def due_counts(self, tenant: str, start: int, end: int) -> Counter[int]:

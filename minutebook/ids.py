@@ -63,6 +63,11 @@ def operation_command_id(tenant: str, subject: str, operation: str) -> str:
     return command_id_from_key(tenant, subject, f"operation:{operation}")
 
 
+def operation_actor(actor: str, operation: str) -> str:
+    """Who is on record for what an operation does: the one who started it, and the operation."""
+    return f"{actor} by operation {operation}"
+
+
 def execution_id(job_id: str, scheduled_at: int) -> str:
     """Id of the execution of `job_id` at the nominal instant `scheduled_at` (ms)."""
     return f"{job_id}:{scheduled_at}"

@@ -1,4 +1,6 @@
-"""Bulk operations: many executions run again, or instants that never ran; listed, watched and cancelled."""
+"""Bulk operations: many executions run again, or instants that never ran, or jobs are changed; listed, watched and
+cancelled.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ from api.described import (
     WRITE,
     described,
 )
-from api.dry_run import count_dead
+from api.dry_run import count_dead, count_jobs
 from api.operation_bodies import (
     OperationWish,
     operation_body,
@@ -58,12 +60,14 @@ from minutebook.client.operation_models import (
     BackfillDryRun,
     BackfillRequest,
     DryRun,
+    JobDryRun,
     Operation,
     OperationPage,
     OperationRequest,
     RedriveManyRequest,
 )
 from minutebook.domain.commands import CancelOperation, OperationCommand, StartOperation
+from minutebook.domain.operations import JOB_KINDS
 from minutebook.domain.state import NONE_AT
 from minutebook.domain.view_operations import OperationRow
 from minutebook.ids import command_id_from_key, is_name, operation_key
@@ -107,14 +111,14 @@ async def redrive_dead_letters(request: Request, caller: Operating) -> Response:
             "filter": {"job_id": "nightly", "from": "2026-06-01T00:00:00Z", "until": "2026-06-08T00:00:00Z"},
             "reason": "paused by mistake",
         },
-        answers={200: (DryRun, BackfillDryRun), 202: Operation},
+        answers={200: (DryRun, BackfillDryRun, JobDryRun), 202: Operation},
         said=_SAID,
         parameters=(IDEMPOTENCY_KEY, PREFER, AFTER),
         refusals=(*_STARTS, "not-found", "job-closed"),
     ),
 )
 async def start_operation(request: Request, caller: Operating) -> Response:
-    """Do something to many executions. The key is required but for a dry run."""
+    """Do something to many executions, or to many jobs. The key is required but for a dry run."""
     wish = read_operation(await _body_of(request))
     return await _start(request, caller, wish, "operations")
 
@@ -192,7 +196,11 @@ async def _start(request: Request, caller: Caller, wish: OperationWish, subject:
     return json_response(_body(services, found), 202, headers, decision.token())
 
 
-async def _counted(services: Services, caller: Caller, wish: OperationWish) -> DryRun | BackfillDryRun:
+async def _counted(
+    services: Services, caller: Caller, wish: OperationWish
+) -> DryRun | BackfillDryRun | JobDryRun:
+    if wish.kind in JOB_KINDS:
+        return await count_jobs(services.view, caller.tenant, wish.kind, wish.wanted)
     if wish.kind == "redrive":
         return await count_dead(services.view, caller.tenant, wish.wanted)
     plan = check_job(services.view, caller.tenant, wish)

@@ -1,11 +1,13 @@
-"""`minutebook operation`: bulk operations listed, watched and cancelled, through the API."""
+"""`minutebook operation`: bulk operations on jobs started, all of them listed, watched and cancelled, through the API."""
 
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
+from msgspec import UNSET
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -13,9 +15,9 @@ from minutebook.cli.exits import ExitCode
 from minutebook.cli.job import undecided
 from minutebook.cli.options import Key, Reason, Yes, ask
 from minutebook.cli.output import Format, Output, note, write_many, write_one
-from minutebook.client import Command, NotFoundError, Operation, SyncClient
+from minutebook.client import Command, JobDryRun, JobFilter, NotFoundError, Operation, SyncClient
 
-app = typer.Typer(help="Bulk operations: many executions at once.", no_args_is_help=True)
+app = typer.Typer(help="Bulk operations: many executions or jobs at once.", no_args_is_help=True)
 
 _COLUMNS = (
     "id",
@@ -32,6 +34,7 @@ _COLUMNS = (
     "reason",
     "refused for",
 )
+_COUNTS = ("status", "task", "queue", "count")
 _ENDED = ("completed", "cancelled")
 OperationId = Annotated[str, typer.Argument(metavar="OPERATION", help="Id of the operation.")]
 WATCH = Annotated[
@@ -45,6 +48,85 @@ def list_(output: Output = Format.TABLE) -> None:
     with SyncClient() as client:
         items = list(client.operations())
     write_many(items, output, _COLUMNS, (tuple(_fields(item).values()) for item in items))
+
+
+class JobKind(StrEnum):
+    """What is done to jobs."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+
+
+class JobStatus(StrEnum):
+    """Of a job that can be changed."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+
+
+@app.command()
+def start(
+    kind: Annotated[JobKind, typer.Argument(help="What to do to all jobs that fit.")],
+    task: Annotated[str | None, typer.Option(help="Only those of this task.")] = None,
+    queue: Annotated[str | None, typer.Option(help="Only those of this queue.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only those with this tag.")] = None,
+    status: Annotated[JobStatus | None, typer.Option(help="Only those with this status.")] = None,
+    job_prefix: Annotated[str | None, typer.Option(help="Only those whose ids start so.")] = None,
+    created_from: Annotated[
+        str | None,
+        typer.Option("--from", help="Only those created then or later, such as 2030-01-31T08:00:00Z."),
+    ] = None,
+    created_until: Annotated[str | None, typer.Option("--until", help="Only those created before.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All of them: needed where nothing above is given.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count them, change nothing.")] = False,
+    rate: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="At most so many a second, over all partitions.")
+    ] = None,
+    reason: Reason = "",
+    watch: WATCH = False,
+    yes: Yes = False,
+    key: Key = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Pause, resume or cancel all jobs that fit and were created before now. It goes on by itself."""
+    wanted = JobFilter(
+        task=task or UNSET,
+        queue=queue or UNSET,
+        tag=tag or UNSET,
+        status=UNSET if status is None else status.value,
+        job_prefix=job_prefix or UNSET,
+        created_from=created_from or UNSET,
+        created_until=created_until or UNSET,
+    )
+    if wanted == JobFilter() and not everything:
+        raise typer.BadParameter("say which: give a filter, or --all", param_hint="--all")
+    with SyncClient() as client:
+        if dry_run or not yes:
+            counted = client.count_jobs(kind.value, wanted)
+            if dry_run:
+                _write_counts(counted, output)
+                return
+            ask(f"{kind.value.capitalize()} {_about(counted)} jobs?", yes=yes)
+        operation = client.change_jobs(kind.value, wanted, rate_per_s=rate, reason=reason, key=key)
+        if not watch:
+            note(f"minutebook operation show {operation.id} --watch")
+        write(watched(client, operation) if watch else operation, output)
+
+
+def _about(counted: JobDryRun) -> str:
+    return str(counted.matched) if counted.complete else f"more than {counted.matched}"
+
+
+def _write_counts(counted: JobDryRun, output: Format) -> None:
+    if output is Format.TABLE:
+        note(f"{_about(counted)} jobs would change; nothing was changed.")
+        rows = ((item.status, item.task, item.queue, item.count) for item in counted.jobs)
+        write_many(counted.jobs, output, _COUNTS, rows)
+    else:
+        write_one(counted, output, {})
 
 
 @app.command()

@@ -32,7 +32,14 @@ from minutebook.client.models import (
     RunNow,
     WholeExecution,
 )
-from minutebook.client.operation_models import BackfillDryRun, DeadLetterFilter, DryRun, Operation
+from minutebook.client.operation_models import (
+    BackfillDryRun,
+    DeadLetterFilter,
+    DryRun,
+    JobDryRun,
+    JobFilter,
+    Operation,
+)
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
@@ -59,6 +66,8 @@ __all__ = [
     "ExecutionPage",
     "Job",
     "JobChange",
+    "JobDryRun",
+    "JobFilter",
     "JobRequest",
     "JobVersion",
     "Key",

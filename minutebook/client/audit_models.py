@@ -29,6 +29,7 @@ class AuditEntry(msgspec.Struct, kw_only=True):
     key_id: Annotated[str | None, Meta(description="of the actor; null where it is no key")]
     via: Via | None
     address: Annotated[str | None, Meta(description="where it came from")]
+    operation_id: Annotated[str | None, Meta(description="the operation that did it as a part of its work")]
     reason: str
     command: Annotated[str, Meta(description="name of its schema")]
     command_id: str

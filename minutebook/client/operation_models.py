@@ -9,9 +9,12 @@ from msgspec import UNSET, Meta, UnsetType
 
 from minutebook.client.models import Cause, InstantText, Name
 
-OperationKind = Literal["redrive", "backfill"]
+OperationKind = Literal["redrive", "backfill", "pause", "resume", "cancel"]
+JobOperationKind = Literal["pause", "resume", "cancel"]
 OperationState = Literal["pending", "running", "stopping", "completed", "cancelled"]
-_Rate = Annotated[int, Meta(ge=1, le=10_000, description="executions a second at most, over all partitions")]
+_Rate = Annotated[
+    int, Meta(ge=1, le=10_000, description="executions or jobs a second at most, over all partitions")
+]
 _Reason = Annotated[str, Meta(max_length=1000)]
 
 
@@ -27,8 +30,21 @@ class DeadLetterFilter(msgspec.Struct, omit_defaults=True, forbid_unknown_fields
     given_up_until: Annotated[InstantText | UnsetType, Meta(description="given up before")] = UNSET
 
 
+class JobFilter(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """Which jobs are meant: those that fit all that is given, and were created before the operation."""
+
+    task: Name | UnsetType = UNSET
+    queue: Name | UnsetType = UNSET
+    tag: Annotated[Name | UnsetType, Meta(description="that the job has")] = UNSET
+    status: Literal["active", "paused"] | UnsetType = UNSET
+    job_prefix: Annotated[Name | UnsetType, Meta(description="start of the job id")] = UNSET
+    created_from: Annotated[InstantText | UnsetType, Meta(description="created then or later")] = UNSET
+    created_until: Annotated[InstantText | UnsetType, Meta(description="created before")] = UNSET
+
+
 class OperationFilter(DeadLetterFilter, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """Which executions an operation is about: dead ones, or of a backfill those of one job's instants within a range."""
+    """What an operation is about: dead executions; of a backfill those of one job's instants within a range; of a pause,
+    a resume or a cancel the jobs that fit."""
 
     job_id: Annotated[Name | UnsetType, Meta(description="of a backfill")] = UNSET
     from_at: Annotated[InstantText | UnsetType, Meta(description="of a backfill: instants then or later")] = (
@@ -37,10 +53,16 @@ class OperationFilter(DeadLetterFilter, omit_defaults=True, forbid_unknown_field
     until_at: Annotated[
         InstantText | UnsetType, Meta(description="of a backfill: instants before; not later than now")
     ] = msgspec.field(default=UNSET, name="until")
+    tag: Annotated[Name | UnsetType, Meta(description="of jobs: that the job has")] = UNSET
+    status: Annotated[Literal["active", "paused"] | UnsetType, Meta(description="of jobs")] = UNSET
+    created_from: Annotated[InstantText | UnsetType, Meta(description="of jobs: created then or later")] = (
+        UNSET
+    )
+    created_until: Annotated[InstantText | UnsetType, Meta(description="of jobs: created before")] = UNSET
 
 
 class OperationRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """Do something to many executions."""
+    """Do something to many executions or jobs."""
 
     kind: OperationKind
     filter: OperationFilter
@@ -84,6 +106,23 @@ class DryRun(msgspec.Struct, kw_only=True):
     matched: int
     complete: bool
     reasons: Annotated[list[ReasonCount], Meta(description="the most frequent first")]
+
+
+class JobCount(msgspec.Struct):
+    """Jobs of one status, task and queue."""
+
+    status: Literal["active", "paused"]
+    task: str
+    queue: str
+    count: int
+
+
+class JobDryRun(msgspec.Struct, kw_only=True):
+    """Which jobs an operation would change, as the view has it. `complete` false: there are more than could be looked at."""
+
+    matched: int
+    complete: bool
+    jobs: Annotated[list[JobCount], Meta(description="the most frequent first")]
 
 
 BackfillReason = Literal[

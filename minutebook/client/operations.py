@@ -17,8 +17,13 @@ from minutebook.client.operation_models import (
     BackfillRequest,
     DeadLetterFilter,
     DryRun,
+    JobDryRun,
+    JobFilter,
+    JobOperationKind,
     Operation,
+    OperationFilter,
     OperationPage,
+    OperationRequest,
     RedriveManyRequest,
 )
 
@@ -87,6 +92,28 @@ class OperationCalls:
         body = BackfillRequest(from_at=from_at, until_at=until_at, rate_per_s=rate, reason=reason)
         headers = {"idempotency-key": key or mint_id()}
         answer = await self._send("POST", _backfill(job_id), body=body, headers=headers)
+        return msgspec.json.decode(answer.content, type=Operation)
+
+    async def count_jobs(self: _Sending, kind: JobOperationKind, wanted: JobFilter) -> JobDryRun:
+        """How many jobs a pause, a resume or a cancel of all that fit would change; nothing is changed."""
+        body = OperationRequest(kind=kind, filter=_filter_of(wanted), dry_run=True)
+        answer = await self._send("POST", "/v1/operations", body=body)
+        return msgspec.json.decode(answer.content, type=JobDryRun)
+
+    async def change_jobs(
+        self: _Sending,
+        kind: JobOperationKind,
+        wanted: JobFilter,
+        *,
+        rate_per_s: int | None = None,
+        reason: str = "",
+        key: str | None = None,
+    ) -> Operation:
+        """Pause, resume or cancel all jobs that fit and were created before now; a repeat with the same `key` starts nothing."""
+        rate = UNSET if rate_per_s is None else rate_per_s
+        body = OperationRequest(kind=kind, filter=_filter_of(wanted), rate_per_s=rate, reason=reason)
+        headers = {"idempotency-key": key or mint_id()}
+        answer = await self._send("POST", "/v1/operations", body=body, headers=headers)
         return msgspec.json.decode(answer.content, type=Operation)
 
     async def operation(self: _Sending, operation_id: str, *, wait: int = 0) -> Operation:
@@ -168,6 +195,25 @@ class SyncOperationCalls:
         found: Operation = self._run(call)
         return found
 
+    def count_jobs(self: _Running, kind: JobOperationKind, wanted: JobFilter) -> JobDryRun:
+        """See `OperationCalls.count_jobs`."""
+        found: JobDryRun = self._run(self._client.count_jobs(kind, wanted))
+        return found
+
+    def change_jobs(
+        self: _Running,
+        kind: JobOperationKind,
+        wanted: JobFilter,
+        *,
+        rate_per_s: int | None = None,
+        reason: str = "",
+        key: str | None = None,
+    ) -> Operation:
+        """See `OperationCalls.change_jobs`."""
+        call = self._client.change_jobs(kind, wanted, rate_per_s=rate_per_s, reason=reason, key=key)
+        found: Operation = self._run(call)
+        return found
+
     def operation(self: _Running, operation_id: str, *, wait: int = 0) -> Operation:
         """See `OperationCalls.operation`."""
         found: Operation = self._run(self._client.operation(operation_id, wait=wait))
@@ -185,6 +231,10 @@ class SyncOperationCalls:
             self._client.cancel_operation(operation_id, reason=reason, key=key)
         )
         return found
+
+
+def _filter_of(wanted: JobFilter) -> OperationFilter:
+    return OperationFilter(**msgspec.structs.asdict(wanted))
 
 
 def _backfill(job_id: str) -> str:

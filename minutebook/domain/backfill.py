@@ -33,7 +33,7 @@ def check_range(wanted: OperationFilter, stamp: int) -> None:
     """Raises Refusal naming the part of the filter that no past range of one job can have. `stamp`: ms, of the command."""
     if not ids.is_name(wanted.job_id):
         raise Refusal("invalid", "filter/job_id", "is required: 1-128 ASCII letters, digits, . _ -")
-    for field in ("task", "queue", "error_type", "cause", "job_prefix"):
+    for field in ("task", "queue", "error_type", "cause", "job_prefix", "tag", "status"):
         if getattr(wanted, field):
             raise Refusal("invalid", f"filter/{field}", "a backfill takes job_id, from and until alone")
     if wanted.from_at < 0:

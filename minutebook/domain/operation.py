@@ -1,4 +1,4 @@
-"""Bulk operations as values: what is done to which executions, how fast, and how far a partition is with its share.
+"""Bulk operations as values: what is done to which executions or jobs, how fast, and how far a partition is with its share.
 
 Each is an aggregate at its home, the partition of its key. Every partition has a copy and works through its own rows.
 Instants are milliseconds since the epoch, UTC.
@@ -25,19 +25,28 @@ class OperationFilter(msgspec.Struct, frozen=True, gc=False):
     error_type: str = ""  # of the last error
     cause: str = ""  # permanent, attempts, losses or deadline
     job_prefix: str = ""  # start of the job id
-    from_at: int = NONE_AT  # ms, -1 = any: given up at or after; of a backfill, the first instant
-    until_at: int = NONE_AT  # ms, -1 = any: given up before; of a backfill, behind the last instant
+    from_at: int = (
+        NONE_AT  # ms, -1 = any: given up, or created, at or after; of a backfill, the first instant
+    )
+    until_at: int = (
+        NONE_AT  # ms, -1 = any: given up, or created, before; of a backfill, behind the last instant
+    )
     job_id: str = ""  # of one job
     tag: str = ""  # that the job has
     status: str = ""  # of the job: active or paused
 
+    def fits_time(self, at: int) -> bool:
+        """Whether what was given up, or created, at `at` is meant."""
+        return self.from_at <= at and (self.until_at == NONE_AT or at < self.until_at)
+
+    def fits_tags(self, tags: list[str]) -> bool:
+        """Whether a job with those tags is meant, as far as these say."""
+        return not self.tag or self.tag in tags
+
     def fits_end(self, given_up_at: int, cause: str, error_type: str) -> bool:
         """Whether an execution that ended so is meant, as far as its end says."""
         return (
-            self.from_at <= given_up_at
-            and (self.until_at == NONE_AT or given_up_at < self.until_at)
-            and self.cause in ("", cause)
-            and self.error_type in ("", error_type)
+            self.fits_time(given_up_at) and self.cause in ("", cause) and self.error_type in ("", error_type)
         )
 
     def fits_work(self, task: str, queue: str) -> bool:

@@ -1,4 +1,4 @@
-"""What every kind of bulk operation has to say about its executions; `operation_steps` does the rest alike for all."""
+"""What every kind of bulk operation has to say about its executions or jobs; `operation_steps` does the rest alike for all."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import NamedTuple
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.operation import OperationFact
+from minutebook.domain.rows import rows_of
 
 
 class Found(NamedTuple):
-    """What is at one place: the row of an execution if it is meant, and whether nothing can be done to that."""
+    """What is at one place: the row of an execution or job if it is meant, and whether nothing can be done to that."""
 
     place: bytes
     execution: bytes | None
@@ -24,7 +25,9 @@ class Kind(NamedTuple):
     `rows(book, fact, through)`: all places behind the place `through`, in order. `lane(book, place)`: start of the keys of
     the queued set among which the execution there would wait; None if that is not known. `act(book, fact, executions,
     now)`: what is decided on these; each event must be folded before the next is asked for. `most(book, fact)`: on how
-    many at once. `total(book, fact)`: how many are meant; None = they are counted place by place.
+    many at once. `total(book, fact)`: how many are meant; None = they are counted place by place. `done(event)`: how
+    many of those acted on an event is about that refuses nothing. `done(event)`: how many
+    of those acted on an event is about, where it is no refusal.
     """
 
     rows: Callable[[Book, OperationFact, bytes], Iterator[Found]]
@@ -32,3 +35,4 @@ class Kind(NamedTuple):
     act: Callable[[Book, OperationFact, Sequence[bytes], int], Iterator[Event]]
     most: Callable[[Book, OperationFact], int] | None = None
     total: Callable[[Book, OperationFact], int] | None = None
+    done: Callable[[Event], int] = rows_of

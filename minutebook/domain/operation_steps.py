@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from minutebook import ids
-from minutebook.domain import backfill, keys
+from minutebook.domain import backfill, job_operations, keys
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
 from minutebook.domain.commands import RedriveExecution
@@ -23,13 +23,12 @@ from minutebook.domain.operation import OperationFact, Share
 from minutebook.domain.operation_kind import Found, Kind
 from minutebook.domain.operations import count_of, counted
 from minutebook.domain.refusal import Refusal
-from minutebook.domain.rows import rows_of
 from minutebook.domain.state import NONE_AT, DeadExecution, Spec
 
 LOOKED_AT_MAX: Final = 400
 """Rows that one step looks at, whether they are meant or not."""
 DONE_MAX: Final = 100
-"""Executions that one step does something to."""
+"""Executions or jobs that one step does something to."""
 RATE_OF_PARTITION_MAX_PER_S: Final = 1_000
 BURST_MS: Final = 1_000
 """Work that could not be done in its time is made up for as far back."""
@@ -110,7 +109,10 @@ def _work(book: Book, share: Share, now: int) -> Iterator[Event]:
     executions = [found.execution for found in looked if found.execution and not found.is_refused]
     for event in kind.act(book, share.fact, executions, now):
         yield event
-        done, refused = _told(event, done, refused)
+        if isinstance(event, facts.CommandRejected):
+            refused += 1
+        else:
+            done += kind.done(event)
     after = replace(
         share,
         done=share.done + done,
@@ -136,12 +138,6 @@ def _taken_on(book: Book, share: Share, most: int) -> tuple[list[Found], bool]:
 def _has_room(book: Book, lane: bytes | None) -> bool:
     """Whether few enough wait for a worker in that lane."""
     return lane is None or (book.counts.get(lane) or 0) < WAITING_MAX
-
-
-def _told(event: Event, done: int, refused: int) -> tuple[int, int]:
-    if isinstance(event, facts.CommandRejected):
-        return done, refused + 1
-    return done + rows_of(event), refused
 
 
 def _given_up(share: Share, refusal: Refusal, now: int) -> Iterator[Event]:
@@ -275,4 +271,8 @@ def _redrive(book: Book, fact: OperationFact, rows: Sequence[bytes], now: int) -
             yield replace(event, operation=fact.operation) if is_done else event
 
 
-KINDS: Final = {"redrive": Kind(_dead_rows, _dead_lane, _redrive), "backfill": backfill.KIND}
+KINDS: Final = {
+    "redrive": Kind(_dead_rows, _dead_lane, _redrive),
+    "backfill": backfill.KIND,
+    **job_operations.KINDS,
+}

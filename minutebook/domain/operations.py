@@ -26,8 +26,11 @@ from minutebook.domain.operation import (
     OperationFilter,
 )
 from minutebook.domain.refusal import Refusal, answered
+from minutebook.domain.state import ACTIVE, PAUSED
 
-KINDS: Final = ("redrive", "backfill")
+JOB_KINDS: Final = ("pause", "resume", "cancel")
+"""Kinds that are about jobs."""
+KINDS: Final = ("redrive", "backfill", *JOB_KINDS)
 OPEN_MAX: Final = 100
 """Operations that are open at one time: each of them is looked at in every partition."""
 TEXT_CHARS_MAX: Final = 256
@@ -76,22 +79,46 @@ def _check(command: StartOperation, stamp: int) -> None:
         raise Refusal("invalid", "rate_per_s", f"1 to {RATE_MAX_PER_S}; leave it out for no limit")
     if command.kind == "backfill":
         check_range(command.filter, stamp)
+    elif command.kind in JOB_KINDS:
+        check_jobs(command.filter)
     else:
-        check_filter(command.filter)
+        check_dead(command.filter)
 
 
-def check_filter(wanted: OperationFilter) -> None:
-    """Raises Refusal naming the part that no execution can fit."""
-    for field in ("task", "queue", "job_prefix"):
-        text = getattr(wanted, field)
-        if text and not ids.is_name(text):
-            raise Refusal("invalid", f"filter/{field}", "1-128 ASCII letters, digits, . _ -")
+def check_jobs(wanted: OperationFilter) -> None:
+    """Raises Refusal naming the part of the filter that no job can fit."""
+    _check_names(wanted, ("task", "queue", "tag", "job_prefix"))
+    for field in ("job_id", "error_type", "cause"):
+        if getattr(wanted, field):
+            raise Refusal("invalid", f"filter/{field}", "is about executions; jobs are meant here")
+    if wanted.status not in ("", ACTIVE, PAUSED):
+        raise Refusal("invalid", "filter/status", f"must be {ACTIVE} or {PAUSED}: closed jobs do not change")
+    _check_times(wanted)
+
+
+def check_dead(wanted: OperationFilter) -> None:
+    """Raises Refusal naming the part of the filter that no dead execution can fit."""
+    _check_names(wanted, ("task", "queue", "job_prefix"))
     if wanted.job_id:
         raise Refusal("invalid", "filter/job_id", "is for a backfill; job_prefix says whose executions")
+    for field in ("tag", "status"):
+        if getattr(wanted, field):
+            raise Refusal("invalid", f"filter/{field}", "is about jobs; dead executions are meant here")
     if len(wanted.error_type) > TEXT_CHARS_MAX:
         raise Refusal("invalid", "filter/error_type", f"ends at {TEXT_CHARS_MAX} characters")
     if wanted.cause and wanted.cause not in CAUSES:
         raise Refusal("invalid", "filter/cause", f"must be one of {', '.join(CAUSES)}")
+    _check_times(wanted)
+
+
+def _check_names(wanted: OperationFilter, fields: Iterable[str]) -> None:
+    for field in fields:
+        text = getattr(wanted, field)
+        if text and not ids.is_name(text):
+            raise Refusal("invalid", f"filter/{field}", "1-128 ASCII letters, digits, . _ -")
+
+
+def _check_times(wanted: OperationFilter) -> None:
     if -1 < wanted.until_at <= wanted.from_at:
         raise Refusal("invalid", "filter/until_at", "must be later than filter/from_at")
 

@@ -160,6 +160,16 @@ class PartitionView:
         progress = self.read("progress", key, Progress) if hot is None else hot.progress
         return None if row is None or progress is None else (row, progress)
 
+    def jobs_named(self, tenant: str, start: str) -> Iterator[tuple[str, JobRow, Progress]]:
+        """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, by id. Reads committed rows only."""
+        prefix = keys.job_row(self.prefix, tenant, "")
+        first = prefix + start.encode()
+        for key, value in self._rows.scan("jobs", first, first + b"\xff"):
+            job_id = key[len(prefix) :].decode()
+            found = self.job(tenant, job_id)
+            if found is not None:
+                yield job_id, _DECODERS[JobRow](value), found[1]
+
     def versions(self, tenant: str, job_id: str, through: int | None = None) -> Iterator[JobRow]:
         """Versions of a job, the latest first, from number `through` on. Reads committed rows only."""
         job = keys.job_row(self.prefix, tenant, job_id)
@@ -311,14 +321,6 @@ class PartitionView:
         start = operation_row(self.prefix, tenant, "")
         for _, value in self._rows.scan(OPERATIONS, start, start[:-1] + b"\1"):
             yield _DECODERS[OperationRow](value)
-
-    def tenants(self) -> Iterator[str]:
-        """Names of the tenants of this partition's jobs. Reads committed rows only: one for each tenant."""
-        start, end = self.prefix, keys.partition_prefix(self.partition + 1)
-        while (found := next(self._rows.scan("jobs", start, end), None)) is not None:
-            tenant = found[0][len(self.prefix) :].partition(b"\0")[0]
-            yield tenant.decode()
-            start = self.prefix + tenant + b"\1"
 
     def due_in(self, tenant: str, minute: int) -> int:
         """How many jobs of a tenant have their next instant in that minute, counted from the epoch. Reads committed rows only."""

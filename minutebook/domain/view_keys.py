@@ -9,7 +9,7 @@ import msgspec
 
 from minutebook.domain import events as facts
 from minutebook.domain.state import NONE_AT
-from minutebook.domain.view_rows import partition_prefix
+from minutebook.domain.view_rows import JobRow, partition_prefix
 from minutebook.errors import BrokenFrameError
 from minutebook.ids import key_subject
 
@@ -55,6 +55,15 @@ def api_keys(view: PartitionView) -> Iterator[tuple[str, str, KeyRow]]:
     for key, row in view.rows_of(FAMILY, view.prefix, end, KeyRow):
         tenant, _, name = key[len(view.prefix) :].decode().partition("\0")
         yield tenant, name, row
+
+
+def job_tenants(view: PartitionView) -> Iterator[str]:
+    """Names of the tenants of this partition's jobs. Reads committed rows only: one for each tenant."""
+    start, end = view.prefix, partition_prefix(view.partition + 1)
+    while (found := next(view.rows_of("jobs", start, end, JobRow), None)) is not None:
+        tenant = found[0][len(view.prefix) :].partition(b"\0")[0]
+        yield tenant.decode()
+        start = view.prefix + tenant + b"\1"
 
 
 def _declared(view: PartitionView, event: facts.KeyDeclared) -> None:

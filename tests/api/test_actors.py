@@ -84,6 +84,8 @@ def test_an_actor_is_bounded() -> None:
     [
         ("key:0123456789ab", ActorParts("0123456789ab", None, None)),
         ("key:k via page", ActorParts("k", "page", None)),
+        ("key:k via cli from 1.1.1.1 by operation op-1", ActorParts("k", "cli", "1.1.1.1", "op-1")),
+        ("key:k by operation op-1", ActorParts("k", None, None, "op-1")),
         ("worker:w1", ActorParts(None, None, None)),
         ("", ActorParts(None, None, None)),
         ("key:k via cron from 1.1.1.1", ActorParts(None, None, None)),

@@ -59,6 +59,7 @@ async def test_an_entry_says_who_when_from_where_why_and_what(callers: Callers) 
         "key_id": KEY_ID["submitter"],
         "via": "api",
         "address": "127.0.0.1",
+        "operation_id": None,
         "reason": "host is down",
         "command": "PauseJob",
         "command_id": found[2]["command_id"],

@@ -213,7 +213,22 @@ async def test_senseless_body_is_refused_by_field(
     ("body", "pointers"),
     [
         ({}, ["/kind", "/filter"]),
-        ({"kind": "pause", "filter": {}}, ["/kind"]),
+        ({"kind": "purge", "filter": {}}, ["/kind"]),
+        ({"kind": "pause"}, ["/filter"]),
+        ({"kind": "pause", "filter": {"cause": "attempts"}}, ["/filter/cause"]),
+        ({"kind": "cancel", "filter": {"status": "dead"}}, ["/filter/status"]),
+        (
+            {"kind": "resume", "filter": {"tag": "a b", "created_from": "1"}},
+            ["/filter/created_from", "/filter/tag"],
+        ),
+        (
+            {
+                "kind": "pause",
+                "filter": {"created_from": span(2, 2)["from"], "created_until": span(1, 1)["from"]},
+            },
+            ["/filter/created_until"],
+        ),
+        ({"kind": "redrive", "filter": {"tag": "x"}}, ["/filter/tag"]),
         ({"kind": "backfill"}, ["/filter"]),
         ({"kind": "backfill", "filter": []}, ["/filter"]),
         ({"kind": "backfill", "filter": {}}, ["/filter/job_id", "/filter/from", "/filter/until"]),

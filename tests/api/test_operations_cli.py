@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from api import decisions
-from minutebook.cli import dead_letter, main, operation
+from minutebook.cli import dead_letter, job, main, operation
 from minutebook.client import ClientSettings, SyncClient
 from minutebook.domain import operations as rules
 from tests.api.conftest import Callers
@@ -50,7 +50,7 @@ async def given_up(callers: Callers, world: Installation) -> None:
 @pytest.fixture
 def run(world: Installation, given_up: None, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = ClientSettings(url="http://api", api_key=SecretStr("key-operator"), retries_max=0)
-    for module in (dead_letter, operation):
+    for module in (dead_letter, job, operation):
         monkeypatch.setattr(module, "SyncClient", partial(SyncClient, settings, transport=Working(world)))
 
     def running(*arguments: str) -> int:
@@ -129,9 +129,23 @@ def test_pending_operation_that_is_refused_is_told(
     assert "too_many" in capsys.readouterr().err
 
 
+def test_jobs_are_counted_and_changed_by_filter(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = ("--task", "t", "--from", "2020-01-01T00:00:00Z", "--status", "active")
+    assert run("operation", "start", "pause", *wanted, "--dry-run") == 0
+    assert "0 jobs would change; nothing was changed." in capsys.readouterr().err
+    assert run("job", "submit", "t", "--id", "later", "--delay", "1h", "-o", "json") == 0
+    capsys.readouterr()
+    assert run("operation", "start", "pause", *wanted, "--dry-run", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["matched"] == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
+        (("operation", "start", "pause"), 2),
+        (("operation", "start", "stop", "--all"), 2),
+        (("operation", "start", "pause", "--task", "t"), 2),
+        (("operation", "start", "cancel", "--tag", "a b", "--yes"), 4),
         (("dead-letter", "redrive"), 2),
         (("dead-letter", "redrive", "--yes"), 2),
         (("dead-letter", "redrive", "--task", "t"), 2),
