@@ -7,6 +7,7 @@ Everything in it is of a known alphabet and length: the id is a name, the surfac
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, Literal, NamedTuple
 
@@ -70,6 +71,7 @@ def _address_of(request: Request, trusted: tuple[Network, ...]) -> str:
     return str(peer)
 
 
+@lru_cache(maxsize=1024)
 def _parsed(text: str) -> IPv4Address | IPv6Address | None:
     """The address in a text, without a scope and not as one of version 4 in one of version 6; None for none."""
     try:

@@ -188,10 +188,10 @@ def cancel(
 
 
 @app.command("run-now")
-def run_now(job: JobId, key: Key = None, output: Output = Format.TABLE) -> None:
+def run_now(job: JobId, reason: Reason = "", key: Key = None, output: Output = Format.TABLE) -> None:
     """Run a job once at once, beside its schedule."""
     with SyncClient() as client:
-        answer = client.run_now(job, key=key)
+        answer = client.run_now(job, reason=reason, key=key)
     if isinstance(answer, Command):
         raise undecided(answer, output)
     write_one(answer, output, msgspec.structs.asdict(answer))

@@ -18,12 +18,16 @@ from minutebook.client.answers import decided, decoded
 from minutebook.client.change_models import JobChange, JobVersion, JobVersionPage, ResumeRequest
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, ReasonRequest
+from minutebook.client.reasons import reason_headers
 
 T = TypeVar("T")
 
 
 class ChangeCalls(ABC):
-    """Calls that change jobs, over `_send` and `_items` of the client. A repeat with the same `key` changes nothing."""
+    """Calls that change jobs, over `_send` and `_items` of the client. A repeat with the same `key` changes nothing.
+
+    `reason` stays on record, but for that of a `put` that creates the job.
+    """
 
     @abstractmethod
     async def _send(
@@ -33,13 +37,17 @@ class ChangeCalls(ABC):
     @abstractmethod
     def _items(self, path: str, kind: type[Any]) -> AsyncIterator[Any]: ...
 
-    async def edit(self, job: Job | str, change: JobChange, *, key: str | None = None) -> Job | Command:
+    async def edit(
+        self, job: Job | str, change: JobChange, *, reason: str = "", key: str | None = None
+    ) -> Job | Command:
         """Change what `change` names; the rest stays. What is due already or open keeps the version that it has."""
-        return decided(await self._change(job, "PATCH", "", change, key), Job)
+        return decided(await self._change(job, "PATCH", "", change, key, reason), Job)
 
-    async def put(self, job: Job | str, body: JobRequest, *, key: str | None = None) -> Job | Command:
+    async def put(
+        self, job: Job | str, body: JobRequest, *, reason: str = "", key: str | None = None
+    ) -> Job | Command:
         """Create a job under this id, or replace all of it. The same body twice changes nothing."""
-        return decided(await self._change(job, "PUT", "", body, key), Job)
+        return decided(await self._change(job, "PUT", "", body, key, reason), Job)
 
     async def pause(self, job: Job | str, *, reason: str = "", key: str | None = None) -> Job | Command:
         """No instant of a job comes due until it is resumed; what is open goes on."""
@@ -62,9 +70,9 @@ class ChangeCalls(ABC):
             yield item
 
     async def _change(
-        self, job: Job | str, method: str, verb: str, body: msgspec.Struct, key: str | None
+        self, job: Job | str, method: str, verb: str, body: msgspec.Struct, key: str | None, reason: str = ""
     ) -> httpx.Response:
-        headers = {"idempotency-key": key or mint_id()}
+        headers = {"idempotency-key": key or mint_id(), **reason_headers(reason)}
         job_id = job
         if isinstance(job, Job):
             job_id = job.id
@@ -83,13 +91,17 @@ class SyncChangeCalls(ABC):
     @abstractmethod
     def _run(self, call: Coroutine[Any, Any, T]) -> T: ...
 
-    def edit(self, job: Job | str, change: JobChange, *, key: str | None = None) -> Job | Command:
+    def edit(
+        self, job: Job | str, change: JobChange, *, reason: str = "", key: str | None = None
+    ) -> Job | Command:
         """See `Client.edit`."""
-        return self._run(self._client.edit(job, change, key=key))
+        return self._run(self._client.edit(job, change, reason=reason, key=key))
 
-    def put(self, job: Job | str, body: JobRequest, *, key: str | None = None) -> Job | Command:
+    def put(
+        self, job: Job | str, body: JobRequest, *, reason: str = "", key: str | None = None
+    ) -> Job | Command:
         """See `Client.put`."""
-        return self._run(self._client.put(job, body, key=key))
+        return self._run(self._client.put(job, body, reason=reason, key=key))
 
     def pause(self, job: Job | str, *, reason: str = "", key: str | None = None) -> Job | Command:
         """See `Client.pause`."""

@@ -50,6 +50,7 @@ from minutebook.client.models import (
     WholeExecution,
 )
 from minutebook.client.operations import OperationCalls, SyncOperationCalls
+from minutebook.client.reasons import reason_headers
 from minutebook.client.settings import ClientSettings
 from minutebook.client.stepping import each
 
@@ -185,9 +186,9 @@ class Client(ChangeCalls, OperationCalls, FleetCalls, AccessCalls):
         async for item in self._items("/v1/alerts", AlertPage, None if kind is None else {"kind": kind}):
             yield item
 
-    async def run_now(self, job_id: str, *, key: str | None = None) -> RunNow | Command:
+    async def run_now(self, job_id: str, *, reason: str = "", key: str | None = None) -> RunNow | Command:
         """One execution at once, beside the schedule; a repeat with the same `key` runs once."""
-        headers = {"idempotency-key": key or mint_id()}
+        headers = {"idempotency-key": key or mint_id(), **reason_headers(reason)}
         answer = await self._send("POST", job_path(job_id) + "/run-now", headers=headers)
         return _decided(answer, RunNow)
 
@@ -372,9 +373,9 @@ class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls, SyncAccess
         """See `Client.alerts`."""
         return self._each(self._client.alerts(kind=kind))
 
-    def run_now(self, job_id: str, *, key: str | None = None) -> RunNow | Command:
+    def run_now(self, job_id: str, *, reason: str = "", key: str | None = None) -> RunNow | Command:
         """See `Client.run_now`."""
-        return self._run(self._client.run_now(job_id, key=key))
+        return self._run(self._client.run_now(job_id, reason=reason, key=key))
 
     def declare_queue(self, queue: QueueRequest) -> Queue | Command:
         """See `Client.declare_queue`."""

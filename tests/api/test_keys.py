@@ -307,6 +307,21 @@ async def test_keys_are_known_again_after_a_restart_and_forgotten_with_their_par
     assert all(ring.find(key["api_key"]) is not None for key in made)
 
 
+async def test_another_process_refuses_a_revoked_key_from_its_event_on(
+    callers: Callers, world: Installation
+) -> None:
+    made = await make(callers["admin"])
+    await callers["admin"].post(f"/v1/keys/{made['id']}/revoke")
+    view = View(MemoryRows(FAMILIES), 4)
+    ring = Keyring({}, view.keys, world.clock, b"")
+    (log,) = [log for log in world.log.logs if log]
+    known = []
+    for record in log:
+        view.take(world.log.logs.index(log), record)
+        known.append(ring.find(made["api_key"]) is not None)
+    assert known == [True, False]
+
+
 async def test_a_key_that_the_view_may_yet_read_is_not_refused_for_good(
     callers: Callers, world: Installation
 ) -> None:

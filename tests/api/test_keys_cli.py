@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from minutebook import __version__
 from minutebook.cli import audit, key, main, surroundings
-from minutebook.client import Client, ClientSettings, SyncClient
+from minutebook.client import Client, ClientSettings, JobChange, JobRequest, LimitRequest, SyncClient
 from tests.api.memory import Installation
 
 Run = Callable[..., int]
@@ -216,3 +216,24 @@ def test_the_sync_client_does_the_same(world: Installation) -> None:
         assert {item.id for item in client.api_keys()} > {made.id, rotated.id}
         assert [item.command for item in client.audit_log(subject=rotated.id)] == ["RevokeKey", "DeclareKey"]
         assert [item.name for item in client.tenants()] == [client.me().tenant]
+
+
+async def test_reasons_of_requests_without_a_field_for_one_are_kept(world: Installation) -> None:
+    settings = ClientSettings(url="http://api", api_key=SecretStr("key-admin"), retries_max=0)
+    why = "caf\u00e9 100%\nclosed"
+    async with Client(settings, transport=httpx.ASGITransport(app=world.app)) as client:
+        await client.submit(JobRequest(task="t", id="a", cron="0 * * * *"))
+        await client.limits.set("api", LimitRequest(concurrency=1))
+        await client.calendars.set("c", ["2026-12-25"])
+        await client.run_now("a", reason=why)
+        await client.edit("a", JobChange(cron="5 * * * *"), reason=why)
+        await client.put("a", JobRequest(task="u"), reason=why)
+        await client.limits.delete("api", reason=why)
+        await client.calendars.delete("c", reason=why)
+        found = {item.command: item.reason async for item in client.audit_log()}
+    assert {command for command, reason in found.items() if reason == why} == {
+        "RunJobNow",
+        "EditJob",
+        "DeleteLimit",
+        "DeleteCalendar",
+    }
