@@ -58,8 +58,9 @@ dev: setup  ## run everything for development: DATA=folder (.minutebook) WORKER=
 test: setup  ## every test; ARGS='-k name' chooses
 	@$(PY) -m pytest $(ARGS)
 
-proof-long: setup  ## what no everyday run has time for: cron rules walked around every clock change of every zone
+proof-long: setup  ## what no everyday run has time for: cron rules around every clock change of every zone; the API asked at length
 	@$(PY) -m tests.property.every_change
+	$(PY) -m tests.api.test_document
 
 check: setup  ## lint, format, types, who imports whom, dependencies
 	@$(PY) -m ruff check .

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import os
 import sys
 
 from pydantic import ValidationError
@@ -12,18 +12,19 @@ from api.notifier.settings import NotifySettings
 from api.priority import step_back
 from api.server import serve
 from api.settings import ApiSettings, ProcessSettings
+from minutebook.environment import require_known_names
 from minutebook.errors import SettingsError
 from minutebook.eventloop import new_event_loop
 from minutebook.log.admin import TopicSettings
 from minutebook.log.settings import KafkaSettings
-from minutebook.logs import log_json
+from minutebook.logs import log_to_stderr
 
 
 def main() -> int:
     """Serve until told to stop. Exit code 0, or 2 for settings that are refused."""
-    log_json()
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    log_to_stderr()
     try:
+        require_known_names(os.environ, ApiSettings, KafkaSettings, NotifySettings)
         settings = ProcessSettings(
             api=ApiSettings(), kafka=KafkaSettings(), topics=TopicSettings(), notify=NotifySettings()
         )

@@ -70,10 +70,11 @@ def job_body(job_id: str, row: JobRow, progress: Progress) -> Job:
         priority=row.priority,
         limit=row.limit or None,
         notify=row.notify,
+        tags=row.tags,
         status=progress.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         version=row.version,
         paused=_pause(progress),
-        next_at=_instant(progress.coming_at),
+        next_at=shown_instant(progress.coming_at),
         created_at=format_instant(row.accepted_at if row.created_at < 0 else row.created_at),
         executions=Counts(
             progress.open, progress.succeeded, progress.dead, progress.cancelled, progress.skipped
@@ -209,7 +210,7 @@ def limit_body(name: str, row: LimitRow, used: PermitsUsedRow, now: int) -> Limi
         concurrency=_bound(row.concurrency),
         rate_count=_bound(row.rate_count),
         rate_period=_duration(_bound(row.rate_period_ms)),
-        paused_until=_instant(row.paused_until if row.paused_until > now else NONE_AT),
+        paused_until=shown_instant(row.paused_until if row.paused_until > now else NONE_AT),
         in_use=used.in_use,
         waiting=sum(count for _, count in demands),
     )
@@ -221,23 +222,29 @@ def _bound(number: int) -> int | None:
 
 def _attempt_body(name: str, scheduled_at: int, attempt: Attempt, around: Around) -> Execution:
     is_skipped = attempt.status == "skipped"
-    has_error = not is_skipped and bool(attempt.error_type or attempt.message)
     return Execution(
         execution_id=name,
         attempt=attempt.number,
         status=attempt.status,  # type: ignore[arg-type]  # one of the statuses by the fold
         scheduled_at=format_instant(scheduled_at),
         due_at=format_instant(attempt.due_at),
-        queued_at=_instant(attempt.queued_at),
-        started_at=_instant(attempt.started_at),
-        ended_at=_instant(attempt.ended_at),
+        queued_at=shown_instant(attempt.queued_at),
+        started_at=shown_instant(attempt.started_at),
+        ended_at=shown_instant(attempt.ended_at),
         waiting_for=_waiting_for(attempt, around),
         worker=(around.worker_of(attempt.session) or None) if attempt.session else None,
         progress=_progress(attempt),
         result=_result(attempt.result),
-        error=AttemptError(attempt.error_type, attempt.message) if has_error else None,
+        error=attempt_error(attempt),
         reason=(attempt.error_type or UNSET) if is_skipped else UNSET,
     )
+
+
+def attempt_error(attempt: Attempt) -> AttemptError | None:
+    """Why an attempt failed, was lost or stopped."""
+    if attempt.status == "skipped" or not (attempt.error_type or attempt.message):
+        return None
+    return AttemptError(attempt.error_type, attempt.message)
 
 
 def _waiting_for(
@@ -266,7 +273,8 @@ def _result(data: bytes) -> Raw:
     return Raw(data)
 
 
-def _instant(at: int) -> str | None:
+def shown_instant(at: int) -> str | None:
+    """`at` as text, None for no instant."""
     return None if at < 0 else format_instant(at)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
@@ -26,7 +27,9 @@ from api.routes import (
     jobs,
     keys,
     limits,
+    lists,
     operations,
+    problems,
     queues,
     schedules,
     tasks,
@@ -36,10 +39,21 @@ from api.routes import (
 )
 from api.services import Services
 
-PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz"})
+PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz", problems.PATH})
 """Paths that need no credential."""
+TRACED: Final = "/v1/"
+"""Health and pages have no spans: one is of no interest, the other's addresses may hold a token."""
 
 _CODES: Final = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
+
+
+_TELEMETRY: Final[TelemetryConfig] = {
+    "exclude": lambda scope: not str(scope["path"]).startswith(TRACED),
+    "logs": False,  # it would tell messages of exceptions
+    "metrics": False,
+    "operation_spans": False,
+}
+"""FastAPI makes a span of each request where a provider of OpenTelemetry is set; a job's runs go on under it."""
 
 
 def create_app(services: Services) -> FastAPI:
@@ -48,6 +62,7 @@ def create_app(services: Services) -> FastAPI:
     for module in (
         batch,
         jobs,
+        lists,
         job_changes,
         executions,
         dead_letters,
@@ -64,6 +79,7 @@ def create_app(services: Services) -> FastAPI:
         keys,
         audit_log,
         tenants,
+        problems,
         health,
     ):
         # As they are: routers that are included are matched anew for each request.
@@ -76,7 +92,9 @@ def create_app(services: Services) -> FastAPI:
 
 def bare_app(services: Services) -> FastAPI:
     """An application without routes, whose every refusal is a problem."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(
+        openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, telemetry=_TELEMETRY
+    )
     app.state.services = services
     app.add_middleware(Guard)
     app.add_exception_handler(Refused, _on_refused)

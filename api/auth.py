@@ -22,6 +22,9 @@ from minutebook.domain.state import NONE_AT
 if TYPE_CHECKING:
     from api.services import Services
 
+if TYPE_CHECKING:
+    from api.services import Services
+
 
 class Scope(StrEnum):
     """What a route needs."""
@@ -122,7 +125,8 @@ class Allowed:
         self.scope = scope
 
     async def __call__(self, request: Request) -> Caller:
-        """The caller, its actor with the surface and the address. Raises Refused: no-credential, denied, not-ready."""
+        """The caller, its actor with the surface and the address. Raises Refused: no-credential, not-ready, rate-limited,
+        denied."""
         services: Services = request.app.state.services
         credentials = request.headers.getlist("authorization")
         scheme, _, key = (credentials or [""])[0].partition(" ")
@@ -133,6 +137,7 @@ class Allowed:
                 # It may be one of those that the view has yet to read.
                 raise Refused("not-ready")
             raise Refused("no-credential")
+        services.rates.take(request, caller.actor, services.clock.monotonic())
         if not caller.may(self.scope):
             raise Refused("denied")
         return caller._replace(actor=actor_of(request, caller.key, services.proxies))

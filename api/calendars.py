@@ -13,8 +13,8 @@ from api.bodies import check_accept, check_value, read_body, read_object
 from api.calendar_effect import effect_of
 from api.decisions import caught_up, json_response
 from api.fields import Fields
-from api.parameters import query_of
-from api.problems import Refused, refused_field
+from api.parameters import flag_of, query_of
+from api.problems import Refused
 from api.services import Services, services_of
 from api.shared_facts import about, check, decided
 from api.wishes import read_reason, reason_of
@@ -89,12 +89,11 @@ def entry_shown(name: str, row: CalendarRow) -> CalendarEntry:
 def _asked(request: Request, name: str, *query: str) -> tuple[Services, bool]:
     """What answers a request on that calendar, and whether nothing is to be changed. Raises Refused."""
     check_accept(request)
-    dry_run = query_of(request, *query).get("dry_run", "false")
-    if dry_run not in ("true", "false"):
-        raise refused_field("dry_run", "must be true or false", "bad-parameter")
+    query_of(request, *query)
+    is_dry_run = flag_of(request, "dry_run")
     if not is_name(name):
         raise Refused("not-found")
-    return services_of(request), dry_run == "true"
+    return services_of(request), is_dry_run
 
 
 def _ranges(fields: Fields) -> list[tuple[int, int]]:

@@ -7,32 +7,57 @@ from typing import Any, Final
 
 import msgspec
 
+from api.positions import Token, encode_token
 from api.problems import TABLE
 
 Answer = type[msgspec.Struct] | tuple[type[msgspec.Struct], ...] | None
 """The body of an answer, one of several where the request chooses, or none."""
 
-BODY: Final = ("malformed-json", "body-too-slow", "too-large", "unsupported-media", "invalid")
+BODY: Final = ("malformed-json", "body-too-slow", "unsupported-media", "invalid")
 """Refusals of routes that take a body."""
 WRITE: Final = ("bad-parameter", "too-old", "not-durable", "overloaded")
 """Refusals of routes that send one command."""
 
-_COMMON: Final = ("no-credential", "denied", "not-acceptable", "internal", "not-ready")
+_COMMON: Final = (
+    "malformed",
+    "no-credential",
+    "denied",
+    "not-acceptable",
+    "too-large",
+    "uri-too-long",
+    "rate-limited",
+    "headers-too-large",
+    "internal",
+    "not-ready",
+)
+"""Refusals that every route has: of its frame and its caller, before anybody looks at what is asked."""
 
 
-def _header(name: str, description: str, pattern: str | None = None) -> dict[str, Any]:
+def _header(name: str, description: str, example: str, pattern: str | None = None) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string"} if pattern is None else {"type": "string", "pattern": pattern}
-    return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": description,
+        "schema": schema,
+        "example": example,
+    }
 
 
 _KEY_PATTERN: Final = "^[\\x21-\\x7e]{1,255}$"
 IDEMPOTENCY_KEY: Final = _header(
-    "Idempotency-Key", "A repeat with the same key and body gets the first answer again.", _KEY_PATTERN
+    "Idempotency-Key",
+    "A repeat with the same key and body gets the first answer again.",
+    "order-4711",
+    _KEY_PATTERN,
 )
 REQUIRED_KEY: Final = IDEMPOTENCY_KEY | {"required": True}
-PREFER: Final = _header("Prefer", "`wait=<seconds>` (default 5, at most 30) or `respond-async`.")
+PREFER: Final = _header("Prefer", "`wait=<seconds>` (default 5, at most 30) or `respond-async`.", "wait=10")
 AFTER: Final = _header(
-    "Minutebook-After", "A consistency token from Minutebook-Position: wait until it is visible."
+    "Minutebook-After",
+    "A consistency token from Minutebook-Position: wait until it is visible.",
+    encode_token(Token()),
 )
 
 REASON: Final = _header(
@@ -42,9 +67,14 @@ REASON: Final = _header(
 )
 
 IF_MATCH: Final = _header(
-    "If-Match", 'The ETag of the job as it was read, or its version, such as "3"; another one is refused.'
+    "If-Match",
+    'The ETag of the job as it was read, or its version, such as "3"; another one is refused.',
+    '"3"',
+    '^(\\*|"[1-9][0-9]{0,8}(-[0-9a-f]{16})?")$',
 )
-IF_NONE_MATCH: Final = _header("If-None-Match", "An ETag: 304 while nothing has changed.")
+IF_NONE_MATCH: Final = _header(
+    "If-None-Match", "An ETag: 304 while nothing has changed.", '"3-9f86d081884c7d65"'
+)
 
 
 def query_name(name: str, description: str, **schema: Any) -> dict[str, Any]:

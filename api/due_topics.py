@@ -37,10 +37,10 @@ class KafkaDueTopics:
         try:
             await asyncio.to_thread(admin.create_due, self._kafka, self._topics, queue)
         except SettingsError as error:
-            _log.warning("due topic refused", queue=queue, reason=str(error))
+            _log.warning("due_topic_refused", queue=queue, reason=str(error))
             raise refused_field(
                 "/open", "its due topic cannot be made; the log of this process says why"
             ) from error
         except KafkaError as error:
-            _log.warning("due topic not made", queue=queue, reason=repr(error))
+            _log.warning("due_topic_not_made", queue=queue, reason=repr(error))
             raise Refused("not-durable") from error

@@ -61,7 +61,7 @@ class Follower:
         except (LogError, SettingsError, OffsetOutOfRangeError) as error:
             # The reason names jobs; it goes to the log alone, as anybody may ask for readiness.
             self.fault = f"the view is halted by a {type(error).__name__}, see the log of this process"
-            _log.error("view halted", reason=f"{type(error).__name__}: {error}")
+            _log.error("view_halted", reason=f"{type(error).__name__}: {error}")
         finally:
             if not self.fault:
                 # A frame that broke in the middle must leave nothing behind.
@@ -80,7 +80,7 @@ class Follower:
             except (KafkaError, OSError, SettingsError) as error:
                 await consumer.stop()
                 self.fault = "the broker is not usable yet"
-                _log.warning("broker not usable yet", reason=str(error))
+                _log.warning("broker_not_usable", reason=str(error))
                 await asyncio.sleep(_RETRY_S)
 
     async def _resume(self, consumer: AIOKafkaConsumer) -> None:
@@ -113,7 +113,7 @@ class Follower:
                 if next_head(cursor.head_before, record) != cursor.head:
                     reason = f"another record lies at {cursor.position}"
         if reason:
-            _log.warning("view of a partition is folded again", partition=partition, reason=reason)
+            _log.warning("view_partition_restarted", partition=partition, reason=reason)
             self._view.restart(partition)
 
     async def _follow(self, consumer: AIOKafkaConsumer) -> None:
@@ -122,7 +122,7 @@ class Follower:
             try:
                 found = await consumer.getmany(timeout_ms=_POLL_MS)
             except KafkaConnectionError as error:
-                _log.warning("broker not reachable", reason=str(error))
+                _log.warning("broker_not_reachable", reason=str(error))
                 await asyncio.sleep(_RETRY_S)
                 continue
             for place, records in found.items():
@@ -139,7 +139,7 @@ class Follower:
         for record in records:
             taken = self._view.take(partition, raw(record))
             if isinstance(taken, Void):
-                _log.info("void frame", partition=partition, offset=taken.offset, reason=taken.reason)
+                _log.info("frame_void", partition=partition, offset=taken.offset, reason=taken.reason)
             if self._clock.monotonic() - started_at >= SLICE_S:
                 await asyncio.sleep(0)
                 started_at = self._clock.monotonic()
@@ -153,4 +153,4 @@ class Follower:
             self._view.readers[partition].position + 1 >= end for partition, end in self._ends.items()
         ):
             self.is_caught_up = True
-            _log.info("view has caught up", records=sum(self._ends.values()))
+            _log.info("view_caught_up", records=sum(self._ends.values()))

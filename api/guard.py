@@ -9,6 +9,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import Refused, new_trace_id, response_of
+from api.rates import SCOPE_KEY
+from minutebook import tracing
 
 BODY_BYTES_MAX: Final = 1 << 20
 BATCH_BYTES_MAX: Final = 8 << 20
@@ -27,7 +29,10 @@ def body_limit(path: str) -> int:
 
 
 def trace_id_of(request: Request) -> str:
-    """Trace id of the caller's `traceparent`, or a new one."""
+    """Trace id of the request's span, of the caller's `traceparent`, or a new one."""
+    traced = tracing.current_trace_id()
+    if traced:
+        return traced
     parts = request.headers.get("traceparent", "").split("-")
     is_given = (
         len(parts) == 4 and len(parts[1]) == 32 and all(digit in "0123456789abcdef" for digit in parts[1])
@@ -52,7 +57,7 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = [*message["headers"], *_ALWAYS]
+                message["headers"] = [*message["headers"], *_ALWAYS, *scope.get(SCOPE_KEY, ())]
             await send(message)
 
         request = Request(scope, receive)
@@ -65,7 +70,7 @@ class Guard:
             return
         except Exception:
             trace_id = trace_id_of(request)
-            _log.exception("request failed", trace_id=trace_id, method=scope["method"])
+            _log.exception("request_failed", trace_id=trace_id, method=scope["method"])
             if started:
                 raise
             await response_of(Refused("internal"), trace_id)(scope, receive, sending)

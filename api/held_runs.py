@@ -56,7 +56,7 @@ class KafkaFrames:
             async with self._lock, asyncio.timeout(_READ_S):
                 return decode_frame(await self._value(TopicPartition(self._topic, partition), offset))
         except (KafkaError, OSError, TimeoutError, DecodeError) as error:
-            _log.info("a frame is not read", partition=partition, offset=offset, reason=repr(error))
+            _log.info("frame_not_read", partition=partition, offset=offset, reason=repr(error))
             await self.stop()
             return None
 

@@ -1,44 +1,54 @@
-"""Metrics of the API process, by their contract: prefix `minutebook_`, no id and no tenant as a label."""
+"""Metrics of the API process, by the table of metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from api.due_ahead import DueAhead
 from api.follower import Follower
 from api.view import View
 from minutebook import __version__
+from minutebook.broker_clock import BrokerClock
+from minutebook.collectors import counter_family, gauge, gauge_family, starting
+from minutebook.loop_lag import LoopLag
 from minutebook.wire.topics import EVENTS
 
 
 class ViewCollector(Collector):
     """Reads the figures when asked; nothing is counted on the way."""
 
-    def __init__(self, follower: Follower, view: View) -> None:
+    def __init__(
+        self, follower: Follower, view: View, due_ahead: DueAhead, broker_clock: BrokerClock, lag: LoopLag
+    ) -> None:
         self._follower = follower
         self._view = view
+        self._due_ahead = due_ahead
+        self._broker_clock = broker_clock
+        self._lag = lag
 
     def collect(self) -> Iterator[Metric]:
         """The metrics, now."""
-        lag = GaugeMetricFamily(
-            "minutebook_partition_lag_records", "Records not folded yet.", labels=["topic", "partition"]
+        yield gauge_family(
+            "minutebook_partition_lag_records",
+            (((EVENTS, str(partition)), records) for partition, records in self._follower.lag.items()),
         )
-        for partition, records in self._follower.lag.items():
-            lag.add_metric([EVENTS, str(partition)], records)
-        yield lag
-        void = CounterMetricFamily("minutebook_void_frames", "Records of the log that count for nobody.")
-        void.add_metric([], self._view.void_frames)
-        yield void
-        build = GaugeMetricFamily("minutebook_build_info", "Version of this process.", labels=["version"])
-        build.add_metric([__version__], 1)
-        yield build
+        void = {labels: self._view.voids[labels[0]] for labels in starting("minutebook_void_frames_total")}
+        yield counter_family("minutebook_void_frames_total", void)
+        yield gauge_family(
+            "minutebook_due_ahead", (((name,), count) for name, count in self._due_ahead.counts.items())
+        )
+        yield gauge("minutebook_clock_skew_seconds", self._broker_clock.skew_ms / 1_000)
+        yield gauge("minutebook_loop_lag_seconds", self._lag.worst_s())
+        yield gauge_family("minutebook_build_info", [((__version__,), 1)])
 
 
-def registry_of(follower: Follower, view: View) -> CollectorRegistry:
-    """A registry with the metrics of this process alone."""
+def registry_of(*collectors: Collector) -> CollectorRegistry:
+    """A registry with these alone."""
     registry = CollectorRegistry()
-    registry.register(ViewCollector(follower, view))
+    for collector in collectors:
+        registry.register(collector)
     return registry

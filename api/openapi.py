@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from api.auth import Allowed
+from api.examples import example_of, name_example
 from minutebook import __version__
 from minutebook.client.audit_models import AuditPage
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
@@ -24,6 +25,7 @@ from minutebook.client.key_models import (
     RotationRequest,
     TenantPage,
 )
+from minutebook.client.list_models import ExecutionsPage, JobPage, Overview
 from minutebook.client.models import (
     AlertPage,
     BatchRequest,
@@ -57,6 +59,7 @@ from minutebook.client.operation_models import (
     RedriveManyRequest,
 )
 from minutebook.client.preview_models import Preview, PreviewRequest
+from minutebook.client.put_models import PutEffect
 from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
@@ -76,8 +79,10 @@ _MODELS: Final = (
     DryRun,
     DeclaredTaskPage,
     ExecutionPage,
+    ExecutionsPage,
     Job,
     JobChange,
+    JobPage,
     JobDryRun,
     JobRequest,
     JobVersionPage,
@@ -92,9 +97,11 @@ _MODELS: Final = (
     Operation,
     OperationPage,
     OperationRequest,
+    Overview,
     Preview,
     PreviewRequest,
     Problem,
+    PutEffect,
     Queue,
     QueuePage,
     QueueRequest,
@@ -116,12 +123,15 @@ _PATH_NAME: Final = re.compile(r"{(\w+)}")
 
 def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI 3.1 document of `app`."""
+    schemas = msgspec.json.schema_components(_MODELS, ref_template="#/components/schemas/{name}")[1]
+    shown: set[str] = set()
     paths: dict[str, Any] = {}
     for route in app.routes:
         if isinstance(route, APIRoute) and route.include_in_schema:
             for method in sorted(route.methods or ()):
-                paths.setdefault(route.path, {})[method.lower()] = _operation(route)
-    schemas = msgspec.json.schema_components(_MODELS, ref_template="#/components/schemas/{name}")[1]
+                operation = paths.setdefault(route.path, {})[method.lower()] = _operation(route)
+                _show_body(operation, schemas)
+                shown |= _show_answers(operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -133,6 +143,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.items())),
+            "examples": {name: {"value": example_of(schemas[name], schemas)} for name in sorted(shown)},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "An API key."}},
         },
     }
@@ -161,6 +172,7 @@ def _operation(route: APIRoute) -> dict[str, Any]:
             "in": "path",
             "required": True,
             "schema": {"type": "string", "maxLength": _length_max(name)},
+            "example": name_example(name),
         }
         for name in _PATH_NAME.findall(route.path)
     ]
@@ -172,3 +184,22 @@ def _operation(route: APIRoute) -> dict[str, Any]:
         found["x-scope"] = scope
     found["parameters"] = path_parameters + extra.pop("parameters", [])
     return found | extra
+
+
+def _show_body(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Give the body an example, where the route gives none itself."""
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        content.setdefault("example", example_of(content["schema"], schemas))
+
+
+def _show_answers(operation: dict[str, Any]) -> set[str]:
+    """Give every answer that has a body an example, by reference; the names of the schemas that are shown."""
+    shown: set[str] = set()
+    for answer in operation["responses"].values():
+        content = answer.get("content", {}).get("application/json")
+        if content is not None:
+            schema = content["schema"]
+            names = [one["$ref"].rsplit("/", 1)[1] for one in schema.get("anyOf", [schema])]
+            content["examples"] = {name: {"$ref": f"#/components/examples/{name}"} for name in names}
+            shown.update(names)
+    return shown

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 
 from api.problems import Refused, refused_field
+from minutebook import tracing
 from minutebook.client.mint import mint_id
 from minutebook.ids import command_id_from_key, is_idempotency_key
 
@@ -61,6 +62,14 @@ def wait_of(query: dict[str, str]) -> int:
     return int(text)
 
 
+def flag_of(request: Request, name: str) -> bool:
+    """A name of the query that is `true`, `false`, or not there. Raises Refused (bad-parameter)."""
+    text = request.query_params.get(name, "false")
+    if text not in ("true", "false"):
+        raise refused_field(name, "must be true or false", "bad-parameter")
+    return text == "true"
+
+
 def idempotency_key_of(request: Request, *, is_required: bool = False) -> str | None:
     """The `Idempotency-Key`. Raises Refused (bad-parameter)."""
     keys = request.headers.getlist("idempotency-key")
@@ -71,9 +80,14 @@ def idempotency_key_of(request: Request, *, is_required: bool = False) -> str | 
     return keys[0]
 
 
-def command_id_of(tenant: str, subject: str, key: str | None) -> str:
-    """Id of the command for an action on `subject`: the same for the same `Idempotency-Key`, a new one without."""
-    return mint_id() if key is None else command_id_from_key(tenant, subject, key)
+def command_id_of(request: Request, tenant: str, subject: str, key: str | None) -> str:
+    """Id of the command for an action on `subject`: the same for the same action and key, a new one without a key.
+
+    A key that comes again with another action means that one: no key has a blank, so the two stay apart.
+    """
+    if key is None:
+        return mint_id()
+    return command_id_from_key(tenant, subject, f"{request.method} {request.scope['route'].path} {key}")
 
 
 def expected_version_of(request: Request) -> int | None:
@@ -99,8 +113,8 @@ def has_tag(request: Request, tag: str) -> bool:
 
 
 def traceparent_of(request: Request) -> str:
-    """W3C trace context of the caller; empty where it sent none that fits."""
-    text = request.headers.get("traceparent", "")
+    """W3C trace context that a job's runs go on with: the request's own span, else the caller's, empty where there is none."""
+    text = tracing.current() or request.headers.get("traceparent", "")
     return text if re.fullmatch(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", text) else ""
 
 

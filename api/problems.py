@@ -107,11 +107,17 @@ TABLE: Final[dict[str, Kind]] = {
     "queue-draining": Kind(
         409, "Queue draining", "The queue takes no new jobs; choose another one, or wait until it is resumed."
     ),
+    "queue-taken": Kind(
+        409, "Queue taken", "A queue of this name is there for other tenants; choose another name."
+    ),
     "key-reused": Kind(
         422, "Key reused", "This Idempotency-Key was used with another body; use a new key for a new job."
     ),
     "too-old": Kind(422, "Too old", "The command lay too long before it was decided; send it again."),
     "headers-too-large": Kind(431, "Headers too large", "Headers end at 32 KiB."),
+    "rate-limited": Kind(
+        429, "Rate limited", "This key asks too often; wait as `Retry-After` says, or send jobs in batches."
+    ),
     "internal": Kind(500, "Internal error", "The fault is ours and is logged under this trace id."),
     "not-ready": Kind(503, "Not ready", "The view is still reading the log; try again.", 1),
     "view-behind": Kind(503, "View behind", "The view has not reached Minutebook-After yet; try again.", 1),

@@ -16,6 +16,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from api.problems import Refused
+from minutebook.broker_clock import BrokerClock
+from minutebook.clock import Clock
 from minutebook.domain.commands import (
     Command,
     DeclareCalendar,
@@ -71,7 +73,16 @@ class _Waiting(NamedTuple):
 class KafkaCommandLog:
     """`CommandLog` on `job-commands`. Connects when first used; `stop` after."""
 
-    def __init__(self, kafka: KafkaSettings, partitions: int, timeout_s: float) -> None:
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        partitions: int,
+        timeout_s: float,
+        clock: Clock,
+        broker_clock: BrokerClock,
+    ) -> None:
+        self._clock = clock
+        self._broker_clock = broker_clock
         self._kafka = kafka
         self._topic = kafka.topic(topics.COMMANDS)
         self._timeout_s = timeout_s
@@ -128,7 +139,7 @@ class KafkaCommandLog:
         try:
             outcome = await self._append(partition, packed)
         except (KafkaError, OSError) as error:
-            _log.warning("commands not acknowledged", partition=partition, reason=repr(error))
+            _log.warning("commands_not_acknowledged", partition=partition, reason=repr(error))
             await self._renew()
         finally:
             _settle(packed, outcome)
@@ -137,10 +148,12 @@ class KafkaCommandLog:
         connected = await self._connected()
         first = packed[0].keyed
         record = first.command if len(packed) == 1 else CommandBatch([item.keyed.command for item in packed])
+        sent_at = self._clock.now()
         future = await connected.send(
             self._topic, value=encode(record), key=first.key.encode(), partition=partition
         )
         found = await future
+        self._broker_clock.acknowledged(sent_at, found.timestamp, self._clock.now())
         return int(found.offset)
 
     async def _renew(self) -> None:
@@ -201,7 +214,7 @@ def size_of(command: Command) -> int:
 
 
 def _job_bytes(job: SubmitJob) -> int:
-    total = _OVERHEAD_BYTES + len(job.payload) + len(job.notify)
+    total = _OVERHEAD_BYTES + len(job.payload) + len(job.notify) + sum(len(tag) + 2 for tag in job.tags)
     if job.policy is not None:
         total += _CHAR_BYTES_MAX * sum(map(len, job.policy.non_retryable))
     if job.timing is not None:

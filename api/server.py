@@ -17,26 +17,29 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from api.auth import Keyring
+from api.due_ahead import DueAhead
 from api.due_topics import KafkaDueTopics
 from api.follower import Follower
 from api.held_runs import KafkaFrames
 from api.inside import create_inside_app
-from api.metrics import registry_of
+from api.metrics import ViewCollector, registry_of
 from api.notifier.deliveries import Deliveries
 from api.notifier.metrics import NotifierCollector
 from api.notifier.post import Poster
 from api.notifier.reader import Notifier
 from api.notifier.targets import Targets
+from api.protocol import ProblemProtocol
 from api.sender import KafkaCommandLog
 from api.services import Services
 from api.settings import ProcessSettings
 from api.view import View
 from api.workers_reader import WorkersReader
+from minutebook.broker_clock import BrokerClock
 from minutebook.clock import Clock, SystemClock
 from minutebook.domain.view_rows import FAMILIES
+from minutebook.loop_lag import LoopLag
 from minutebook.store.rocks import RocksRows
 
-_LOOPBACK = "127.0.0.1"
 _GRACE_S = 5
 
 _log = structlog.get_logger()
@@ -64,18 +67,33 @@ async def serve(settings: ProcessSettings) -> None:
     view = View(rows, settings.topics.partitions)
     keyring = Keyring(keys, view.keys, clock, settings.api.cursor_key())
     follower = Follower(view, settings.kafka, clock)
-    commands = KafkaCommandLog(settings.kafka, settings.topics.partitions, settings.api.append_timeout_s)
+    broker_clock, lag = BrokerClock(), LoopLag(clock)
+    due_ahead = DueAhead(view, clock)
+    commands = KafkaCommandLog(
+        settings.kafka, settings.topics.partitions, settings.api.append_timeout_s, clock, broker_clock
+    )
     due_topics = KafkaDueTopics(settings.kafka, settings.topics)
     targets = Targets(settings.notify)
-    services = Services(settings.api, clock, keyring, view, commands, due_topics, follower, targets)
+    services = Services(
+        settings.api,
+        clock,
+        keyring,
+        view,
+        commands,
+        due_topics,
+        follower,
+        targets,
+        broker_clock=broker_clock,
+    )
     notifier = make_notifier(settings, targets, clock)
-    registry = registry_of(follower, view)
-    registry.register(NotifierCollector(notifier))
+    registry = registry_of(
+        ViewCollector(follower, view, due_ahead, broker_clock, lag), NotifierCollector(notifier)
+    )
     frames = services.frames = KafkaFrames(settings.kafka)
     seeing = WorkersReader(services.workers, settings.kafka, settings.topics.partitions, clock)
     public = QuietServer(server_config(create_app(services), settings.api.host, settings.api.port))
     inside_app = create_inside_app(services, registry)
-    inside = QuietServer(server_config(inside_app, _LOOPBACK, settings.api.health_port))
+    inside = QuietServer(server_config(inside_app, settings.api.health_host, settings.api.health_port))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, public.leave)
     # What was made until now lives as long as the process: no collection need look at it again.
@@ -83,16 +101,16 @@ async def serve(settings: ProcessSettings) -> None:
     gc.freeze()
     try:
         async with asyncio.TaskGroup() as tasks:
-            following = tasks.create_task(follower.run())
-            notifying = tasks.create_task(notifier.run())
-            looking = tasks.create_task(seeing.run())
+            lasting = [
+                tasks.create_task(run())
+                for run in (follower.run, notifier.run, seeing.run, lag.run, due_ahead.run)
+            ]
             asking = tasks.create_task(inside.serve())
             await public.serve()
             inside.should_exit = True
             await asking
-            following.cancel()
-            notifying.cancel()
-            looking.cancel()
+            for task in lasting:
+                task.cancel()
     finally:
         await commands.stop()
         await frames.stop()
@@ -113,18 +131,19 @@ def open_rows(folder: Path, cache_bytes: int) -> RocksRows:
     except Exception as error:  # rocksdict raises plain Exception
         if "Corruption" not in str(error):
             raise
-        _log.warning("view is damaged and folded again", folder=str(folder), reason=str(error))
+        _log.warning("view_damaged", folder=str(folder), reason=str(error))
         shutil.rmtree(folder)
         return RocksRows(folder, FAMILIES, cache_bytes=cache_bytes)
 
 
 def server_config(app: FastAPI, host: str, port: int) -> uvicorn.Config:
-    """uvloop and httptools where they are installed; nothing about ourselves in the answers."""
+    """httptools, and uvloop where it is installed; nothing about ourselves in the answers."""
     return uvicorn.Config(
         app,
         host,
         port,
         lifespan="off",
+        http=ProblemProtocol,
         ws="none",
         access_log=False,
         log_config=None,

@@ -13,11 +13,13 @@ from api.due_topics import DueTopics
 from api.held_runs import Frames
 from api.notifier.targets import Targets
 from api.problems import Refused
+from api.rates import Rates
 from api.sender import CommandLog
 from api.settings import ApiSettings
 from api.task_types import TaskTypes
 from api.view import View
 from api.workers_view import WorkersView
+from minutebook.broker_clock import BrokerClock
 from minutebook.clock import Clock
 
 _UNDECIDED_MAX: Final = 10_000
@@ -43,6 +45,9 @@ class Undecided:
 class Readiness(Protocol):
     """Whether requests can be answered; said by what follows the log."""
 
+    is_caught_up: bool
+    """Whether the view has been at the log's end once since the start."""
+
     def unready(self) -> str:
         """Why not; empty if they can."""
         ...
@@ -61,11 +66,13 @@ class Services:
     readiness: Readiness
     targets: Targets
     undecided: Undecided = field(default_factory=Undecided)
+    broker_clock: BrokerClock = field(default_factory=BrokerClock)
     workers: WorkersView = field(default_factory=WorkersView)
     frames: Frames | None = None
     """None where there is nothing to read them from: what workers run is counted then, not named."""
 
     def __post_init__(self) -> None:
+        self.rates = Rates(self.settings.rate_per_s, self.settings.rate_burst)
         self.task_types = TaskTypes(self.view)
         self.proxies = self.settings.proxies()
 

@@ -42,7 +42,14 @@ class ApiSettings(BaseSettings):
         default=8001,
         ge=0,
         le=65_535,
-        description="loopback port: `/livez /startupz /readyz /metrics` and `POST /checkpoint`",
+        description="health port: `/livez /startupz /readyz /metrics` and `POST /checkpoint`",
+    )
+    health_host: str = Field(
+        default="127.0.0.1",
+        description="address of the health port: whoever reaches it reads metrics and makes copies, without a key",
+    )
+    clock_bound_ms: int = Field(
+        default=1_000, gt=0, description="a clock off the broker's by more is not ready: `/readyz` says so"
     )
     niceness: int = Field(
         default=10,
@@ -72,6 +79,15 @@ class ApiSettings(BaseSettings):
     )
     operator_tenant: str = Field(
         default="", description="tenant whose admins see the names of all tenants; none sees any but its own"
+    )
+    rate_per_s: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="requests a second of one key, of each API process; 0 = as many as come",
+    )
+    rate_burst: int = Field(
+        default=1_000, ge=1, description="requests of one key that may come at once, where a rate is set"
     )
     body_timeout_s: float = Field(default=10.0, gt=0, description="for a request's body to arrive")
     append_timeout_s: float = Field(

@@ -18,8 +18,10 @@ from api.problems import Refused
 from minutebook.client.models import FieldError
 from minutebook.client.times import parse_duration, parse_instant
 from minutebook.domain.policy import Policy
+from minutebook.domain.submit import TAGS_MAX
 from minutebook.domain.timing import Timing
 from minutebook.errors import ScheduleError
+from minutebook.ids import is_name
 from minutebook.schedule import ANY_JOB, check_zone_name
 
 _DAY_MS: Final = 86_400_000
@@ -29,7 +31,7 @@ _TIMEOUT_MS_MAX: Final = 7 * _DAY_MS
 _WHEN: Final = ("run_at", "delay", "cron", "every")
 FIELDS: Final = frozenset(
     {"id", "task", "payload", "queue", "run_at", "delay", "cron", "zone", "late", "timeout"}
-    | {"limit", "notify"}
+    | {"limit", "notify", "tags"}
     | policies.FIELDS
     | timings.FIELDS
 )
@@ -53,6 +55,7 @@ class Submission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     policy: Policy | None
     limit: str
     notify: str
+    tags: list[str]
     timing: Timing | None
 
 
@@ -86,6 +89,7 @@ def read_submission(
         policy=policies.read_policy(fields),
         limit=fields.name("limit", "") or "",
         notify=_notify(fields, notify_fault),
+        tags=_tags(fields),
         timing=timings.read_timing(fields, is_recurring="cron" in members or "every" in members),
     )
     _check_when(fields, members, found, now)
@@ -114,6 +118,18 @@ def _notify(fields: Fields, notify_fault: Callable[[str], str]) -> str:
     if fault:
         fields.fault("notify", fault)
     return url
+
+
+def _tags(fields: Fields) -> list[str]:
+    tags = fields.texts("tags") or []
+    if len(tags) > TAGS_MAX:
+        fields.fault("tags", f"at most {TAGS_MAX} tags")
+    for number, tag in enumerate(tags[:TAGS_MAX]):
+        if not is_name(tag):
+            fields.fault(f"tags/{number}", "must be 1-128 ASCII letters, digits, ._-")
+        elif tag in tags[:number]:
+            fields.fault(f"tags/{number}", "is there already: give each tag once")
+    return tags
 
 
 def _timeout_ms(fields: Fields) -> int:

@@ -20,7 +20,8 @@ from api.positions import Token
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_audit import Audited, audit_start, audited, place_of
 from minutebook.domain.view_keys import api_keys, job_tenants
-from minutebook.domain.view_operations import OperationRow
+from minutebook.domain.view_limits import lacks_permit
+from minutebook.domain.view_operations import OperationRow, operation_of, operations_of
 from minutebook.domain.view_rows import (
     AlertRow,
     CalendarRow,
@@ -82,7 +83,8 @@ class View:
         self.rows = rows
         self.parts = [PartitionView(rows, partition) for partition in range(partitions)]
         self.readers = [FrameReader(part.cursor.position, part.cursor.head) for part in self.parts]
-        self.void_frames = 0
+        self.voids: Counter[str] = Counter()
+        """Records that count for nobody, by why."""
         self.keys = KeyIndex()
         """API keys that the log has declared."""
         self._load_keys()
@@ -104,7 +106,7 @@ class View:
                 default=consumed,
             )
         else:
-            self.void_frames += 1
+            self.voids[taken.kind] += 1
         part.advance(CursorRow(record.offset, reader.head, reader.head_before, consumed))
         self._wake(part)
         if part.pending() >= COMMIT_ROWS:
@@ -209,12 +211,12 @@ class View:
 
     def operation(self, tenant: str, operation: str) -> OperationRow | None:
         """A bulk operation, as its home has it."""
-        return self.parts[self.partition_of_operation(tenant, operation)].operation(tenant, operation)
+        return operation_of(self.parts[self.partition_of_operation(tenant, operation)], tenant, operation)
 
     def operations(self, tenant: str) -> list[OperationRow]:
         """All bulk operations of a tenant, in no order."""
         self.commit_all()
-        return [row for part in self.parts for row in part.operations(tenant)]
+        return [row for part in self.parts for row in operations_of(part, tenant)]
 
     def refusal(self, row: OperationRow) -> CommandRow | None:
         """Why nothing more of a backfill could be done, as the partition of its job said; None if it did not say so."""
@@ -390,7 +392,7 @@ class View:
         queue = self.queue(partition, job[0].queue)
         if queue is not None and queue.is_paused:
             return "paused_queue"
-        return "permit" if part.lacks_permit(tenant, job[0].limit, now) else "worker"
+        return "permit" if lacks_permit(part, tenant, job[0].limit, now) else "worker"
 
     def may_use(self, tenant: str, queue: str) -> bool:
         """Whether a job of `tenant` may go to `queue`, as far as this view knows."""

@@ -48,7 +48,7 @@ class WorkersReader:
                 while True:
                     await self._read(consumer)
             except (KafkaError, OSError) as error:
-                _log.info("workers are not seen for a while", reason=repr(error))
+                _log.info("workers_not_read", reason=repr(error))
             finally:
                 await consumer.stop()
             await asyncio.sleep(_RETRY_S)

@@ -10,27 +10,11 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
-from api.notifier.settings import NotifySettings
-from api.settings import ApiSettings
-from minutebook.client.settings import ClientSettings
-from minutebook.log.admin import TopicSettings
-from minutebook.log.settings import KafkaSettings
-from minutebook.worker.settings import WorkerSettings
-from streams.settings import StreamsSettings
+from minutebook.cli import setting_parts
 
 PAGE: Final = Path(__file__).parent / "reference" / "settings.md"
-PARTS: Final[tuple[tuple[str, str, type[BaseSettings]], ...]] = (
-    ("Kafka", "Every process; all clients are made from these.", KafkaSettings),
-    (
-        "Topics",
-        "`topics create`, `topics check`, and the check at the start of owners and API.",
-        TopicSettings,
-    ),
-    ("Owners", "`python -m streams`.", StreamsSettings),
-    ("API", "`python -m api`.", ApiSettings),
-    ("Notifier", "Alerts on their way to their targets, in the API process.", NotifySettings),
-    ("Workers", "`worker run`.", WorkerSettings),
-    ("Client", "`Client`, `SyncClient` and the commands that go through the API.", ClientSettings),
+PARTS: Final[tuple[tuple[str, str, type[BaseSettings]], ...]] = tuple(
+    (part.title, part.use, part.kind()) for part in setting_parts.PARTS
 )
 _HEAD: Final = """# Settings
 

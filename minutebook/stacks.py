@@ -21,4 +21,4 @@ def _show(loop: asyncio.AbstractEventLoop) -> None:
     for task in sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name()):
         stack = io.StringIO()
         task.print_stack(file=stack)
-        log.info("task", name=task.get_name(), stack=stack.getvalue())
+        log.info("stack", name=task.get_name(), stack=stack.getvalue())

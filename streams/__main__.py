@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import sys
 from typing import Any
@@ -13,9 +14,10 @@ import uvloop
 
 from minutebook.client.mint import mint_id
 from minutebook.clock import SystemClock
+from minutebook.environment import require_known_names
 from minutebook.errors import MinutebookError
 from minutebook.log.settings import KafkaSettings
-from minutebook.logs import log_json
+from minutebook.logs import log_to_stderr
 from minutebook.stacks import show_tasks_on_signal
 from streams.app import Service, make_faust
 from streams.host import leave
@@ -39,12 +41,17 @@ async def _serve(kafka: KafkaSettings, settings: StreamsSettings) -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     await app.start()
-    log.info("started", group=settings.group, instance=settings.instance_id, health_port=settings.health_port)
+    log.info(
+        "owners_started",
+        group=settings.group,
+        instance=settings.instance_id,
+        health_port=settings.health_port,
+    )
     ends = [asyncio.ensure_future(stopping.wait()), asyncio.ensure_future(app.wait_until_stopped())]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     if not stopping.is_set():
         leave("the group consumer stopped by itself")
-    log.info("stopping")
+    log.info("owners_stopping")
     await app.stop()
     await service.stop()
 
@@ -52,9 +59,10 @@ async def _serve(kafka: KafkaSettings, settings: StreamsSettings) -> None:
 def main() -> int:
     """Run until SIGTERM or SIGINT; 1 where a setting or topic is refused."""
     settings = StreamsSettings()
-    log_json(settings.log_level)
+    log_to_stderr(settings.log_level)
     uvloop.install()
     try:
+        require_known_names(os.environ, StreamsSettings, KafkaSettings)
         asyncio.run(_serve(KafkaSettings(), settings))
     except MinutebookError as error:
         sys.stderr.write(f"streams: {error}\n")

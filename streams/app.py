@@ -21,10 +21,12 @@ from minutebook.ids import Instant
 from minutebook.log.admin import TopicSettings, require
 from minutebook.log.kafka import KafkaEventLog, producer, reader
 from minutebook.log.settings import KafkaSettings
+from minutebook.loop_lag import LoopLag
 from minutebook.wire import topics
-from streams import health
+from streams import health, metrics
 from streams.deliveries import watch_deliveries
 from streams.driver import InputConsumer
+from streams.gauges import HostCollector
 from streams.host import Host, leave
 from streams.process import Bounds, Burst, Process
 from streams.settings import StreamsSettings
@@ -62,10 +64,9 @@ def _credentials(kafka: KafkaSettings) -> Any:
         return None
     if kafka.sasl_username is None:
         return faust.SSLCredentials(context=kafka.ssl_context())
-    password = kafka.sasl_password.get_secret_value() if kafka.sasl_password else ""
     return faust.SASLCredentials(
         username=kafka.sasl_username,
-        password=password,
+        password=kafka.password() or "",
         mechanism=kafka.sasl_mechanism,
         ssl_context=kafka.ssl_context(),
     )
@@ -106,7 +107,7 @@ def _add_agent(app: Any, kafka: KafkaSettings, host: Host, topic: str) -> None:
         except asyncio.CancelledError:
             raise
         except BaseException:
-            log.exception("agent failed", topic=topic)
+            log.exception("agent_failed", topic=topic)
             leave(f"agent of {topic} failed")
 
     app.agent(source, name=f"minutebook.{topic}", concurrency=1)(take)
@@ -173,9 +174,14 @@ class Service:
         inbox = len(await self._producer.partitions_for(self._kafka.topic(topics.INBOX)))
         self.host = Host(self._process(names, partitions, inbox))
         attach(app, self._kafka, self.host)
-        web = health.make_app(self.host, self._settings.checkpoint_dir, self._checkpoint_name)
+        lag = LoopLag(self._clock)
+        metrics.REGISTRY.register(HostCollector(self.host, self._clock, lag, self._settings.data_dir))
+        web = health.make_app(
+            self.host, metrics.REGISTRY, self._settings.checkpoint_dir, self._checkpoint_name
+        )
         self._web = await health.serve(web, self._settings.health_host, self._settings.health_port)
         self._watchdogs = [
+            asyncio.create_task(lag.run(), name="loop lag"),
             asyncio.create_task(
                 watch(self.host, self._clock, self._settings.stuck_after_s, leave), name="watchdog"
             ),

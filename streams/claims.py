@@ -86,7 +86,7 @@ class Claims:
         for session, sequence in self._taken:
             session.claimed = max(session.claimed, sequence)
         for decision in self._counted:
-            metrics.CLAIMS.labels(decision.queue, decision.outcome).inc()
+            metrics.CLAIMS.add((decision.queue, decision.outcome))
         found = [
             Inbox(session, self._partition, self._book.cursor.position, self._start_by, [], answers=portion)
             for session, answers in self._answers.items()

@@ -6,7 +6,7 @@ fail: the caller forgets the draft, and the next one records that input as refus
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from itertools import takewhile
 from typing import Final
@@ -42,6 +42,7 @@ from minutebook.log.port import RawRecord, Unreadable
 from minutebook.wire import codec, topics
 from minutebook.wire.codec import CommandBatch
 from minutebook.wire.frames import Slice
+from streams import metrics
 from streams.asking import Asking
 from streams.claims import Claims
 from streams.due_rows import DueRows
@@ -72,6 +73,8 @@ RESULTS_WAITING_MAX: Final = 1_000
 INPUT_BYTES_MAX: Final = 1 << 20
 MAIL_MORE_BYTES: Final = 4 << 10
 """What mail puts around a forwarded command."""
+_OUTCOMES: Final = {facts.CommandRejected: "refused", facts.CommandAnswered: "repeated"}
+"""What the first event says of a command, where it is not accepted."""
 
 log = structlog.get_logger()
 
@@ -114,11 +117,14 @@ class Cycle:
         self.rescheduler = Rescheduler(book)
         self.asking = Asking(book, sessions, partition)
         self.can_grant = False
+        self.decided: Counter[tuple[str, str, int]] = Counter()
+        """Commands of the frame in the making: (command, outcome, stamp) -> how many."""
 
     def decide(self, offset: int, now: int) -> tuple[Draft, Taken]:
         """A draft for `offset` at `now`. Raises Redo; what was taken out is put back then."""
         draft = Draft(self._book, offset, now)
         taken = Taken([], [], defaultdict(list))
+        self.decided = Counter()
         try:
             self._forget(draft)
             self.due.read(draft, taken)
@@ -196,7 +202,7 @@ class Cycle:
                 self._reports_read[record.offset] = report
                 self.reports.hear_ahead(record.offset, report, record.stamp)
         except Exception as error:
-            log.debug("a report is not heard before its turn", offset=record.offset, error=str(error))
+            log.debug("report_not_heard_ahead", offset=record.offset, error=str(error))
 
     def _may_results_wait(self, now: int) -> bool:
         """Starts go first: in a burst, and while something can be granted, results that are young enough wait."""
@@ -266,9 +272,7 @@ class Cycle:
         except DecodeError as error:
             self._reject(topic, record, str(error), draft)
         except Exception as error:
-            log.exception(
-                "an input cannot be decided", partition=self._partition, topic=topic, offset=record.offset
-            )
+            log.exception("input_not_decided", partition=self._partition, topic=topic, offset=record.offset)
             raise Redo(topic, record.offset) from error
         draft.weigh(since, len(record.value or b""))
 
@@ -322,11 +326,15 @@ class Cycle:
         )
 
     def _decide(self, command: Command, stamp: int, draft: Draft) -> None:
-        for event in decide(self._book, command, stamp):
+        events = decide(self._book, command, stamp)
+        for event in events:
             draft.add(event)
+        outcome = _OUTCOMES.get(type(events[0]), "accepted") if events else "repeated"
+        self.decided[type(command).__name__, outcome, stamp] += 1
 
     def _mail(self, mail: Mail, record: RawRecord, draft: Draft) -> None:
         if (mail.frame, mail.row) <= self._book.cursor.mail.get(mail.sender, (-1, -1)):
+            metrics.DUPLICATES.add(("mail",))
             return
         draft.add(facts.MailTaken(mail.sender, mail.frame, mail.row))
         match mail.body:

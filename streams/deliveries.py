@@ -46,6 +46,7 @@ class Deliveries:
         found: list[Feed] = []
         last, self._last = self._last, {}
         for feed in feeds:
+            feed.end = ends[feed.place]
             before = last.get(feed.place, _Seen(-1, False, 0))
             has_moved = feed.delivered != before.delivered
             is_behind = ends[feed.place] > feed.seen + 1
@@ -71,10 +72,10 @@ async def watch_deliveries(host: Host, ends_of: Ends, leave: Callable[[str], Non
             async with asyncio.timeout(LOOK_S):
                 ends = await ends_of([feed.place for feed in feeds])
         except (KafkaError, TimeoutError) as error:
-            log.warning("the ends of the inputs are not known", error=type(error).__name__)
+            log.warning("input_ends_unknown", error=type(error).__name__)
             continue
         for feed in deliveries.look(feeds, ends):
-            log.warning("not delivered by the group's consumer, read from the topic", place=feed.place)
+            log.warning("delivery_stopped", place=feed.place)
             feed.read_below(ends[feed.place])
         if deliveries.longest() >= LEAVE_AFTER:
             leave(f"the group's consumer does not deliver: {LEAVE_AFTER} looks in a row")

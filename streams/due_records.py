@@ -73,7 +73,7 @@ class DueRecords:
                 rows += len(hints)
                 for hint in hints:
                     if hint.is_repeat:
-                        metrics.REPUBLISHED.labels(queue).inc()
+                        metrics.REPUBLISHED.add((queue,))
                     encoded = _Encoded(hint.key, hint.record.execution.encode(), codec.encode(hint.record))
                     self._waiting[queue].append(encoded)
                     self._bytes[queue] += len(encoded.value)
@@ -109,7 +109,7 @@ class DueRecords:
                 continue
             if queue not in self.faults:
                 log.error(
-                    "due records are held back; make the topic with `minutebook topics create --open`",
+                    "due_records_held_back",
                     partition=self._partition,
                     topic=self._topic(queue),
                     error=fault,
@@ -129,7 +129,7 @@ class DueRecords:
                 fault = fault or type(outcome).__name__
                 continue
             if isinstance(outcome, MessageSizeTooLargeError):
-                log.error("due record refused: max.message.bytes is too small", topic=self._topic(queue))
+                log.error("due_record_refused", topic=self._topic(queue))
             done.append(encoded)
         self._done(queue, done)
         return fault

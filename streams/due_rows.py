@@ -111,7 +111,7 @@ class DueRows:
             try:
                 found, events = due_of(self._book, key, keys.index_parts(key)[0])
             except Exception:
-                log.warning("a coming row cannot be read, its time will show", partition=self._partition)
+                log.warning("due_row_not_read_ahead", partition=self._partition)
                 continue
             if len(found) == 1 and not events:
                 self._ahead[key] = found[0]
@@ -134,7 +134,7 @@ class DueRows:
             for event in events:
                 draft.add(event)
         except Exception as error:
-            log.exception("a due row cannot be decided", partition=self._partition, key=key.hex())
+            log.exception("due_row_not_decided", partition=self._partition, key=key.hex())
             raise Redo(*_place(key)) from error
         return found
 

@@ -60,6 +60,8 @@ class Feed:
         """Last record that is known to be there."""
         self.delivered = expected - 1
         """Last record that the agent brought, or that was there at the start."""
+        self.end = expected
+        """Where the topic ends, as the broker last said."""
         self._fill: asyncio.Task[None] | None = None
         self._bytes = 0
         self._room = asyncio.Event()
@@ -71,7 +73,14 @@ class Feed:
 
     def has_all_below(self, end: int) -> bool:
         """Whether every record below `end` has been taken from here."""
-        return (self.waiting[0].offset if self.waiting else self._expected) >= end
+        return self._next() >= end
+
+    def left(self) -> int:
+        """Records of the topic that were not taken from here yet, as far as is known."""
+        return max(0, max(self.end, self.seen + 1) - self._next())
+
+    def _next(self) -> int:
+        return self.waiting[0].offset if self.waiting else self._expected
 
     def offer(self, records: Iterable[RawRecord]) -> None:
         """Records from the agent. Never waits."""
@@ -183,7 +192,7 @@ class Feed:
                 await self._room.wait()
                 self._accept(record)
         except KafkaError as error:
-            log.warning("input not readable, trying again", topic=self._topic, error=type(error).__name__)
+            log.warning("input_not_readable", topic=self._topic, error=type(error).__name__)
             await asyncio.sleep(RETRY_S)
         else:
             self._expected = max(self._expected, end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Set
 from typing import Final
 
@@ -11,6 +11,7 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.due import due_granted_event
 from minutebook.domain.grants import Permit, Plan, Row, Takers, granted_event
+from minutebook.domain.keys import Lane
 from minutebook.domain.offers import Session
 from minutebook.domain.outputs import GRANT_PAYLOAD_BYTES_MAX
 from minutebook.log.draft import Draft
@@ -168,6 +169,32 @@ class Granting:
             if is_its and not self._book.is_paused(due.lane.queue):
                 found[max(0, due.lane.priority)] += len(due.rows)
         return found
+
+    def waiting(self) -> Counter[tuple[str, str]]:
+        """How much is due and does not run, by queue and by what it waits for: worker, permit or paused_queue."""
+        found: Counter[tuple[str, str]] = Counter()
+        for queue, lanes in self.lanes.by_queue.items():
+            for prefix, queued in lanes.items():
+                self._count_waiting(found, queue, queued.lane, self._book.counts.get(prefix) or 0)
+        for due in self._due.held:
+            self._count_waiting(found, due.lane.queue, due.lane, len(due.rows))
+        return found
+
+    def _count_waiting(self, found: Counter[tuple[str, str]], queue: str, lane: Lane, count: int) -> None:
+        if self._book.is_paused(queue):
+            found[queue, "paused_queue"] += count
+            return
+        could = self._permits.could_start(lane, count)
+        found[queue, "worker"] += could
+        found[queue, "permit"] += count - could
+
+    def oldest_at(self) -> int | None:
+        """When the oldest of what waits was due, ms, but for paused queues; None if nothing does."""
+        heads = [due.head_at() for due in self._due.held if not self._book.is_paused(due.lane.queue)]
+        for queue, lanes in self.lanes.by_queue.items():
+            if not self._book.is_paused(queue):
+                heads += [queued.head_at() for queued in lanes.values()]
+        return min((at for at in heads if at is not None), default=None)
 
     def has_waiting(self) -> bool:
         """Whether anything waits for a grant at all."""

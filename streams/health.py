@@ -6,23 +6,29 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aiohttp import web
-from prometheus_client import generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from streams.host import Host
 
 
-def make_app(host: Host, checkpoint_dir: Path, new_name: Callable[[], str]) -> web.Application:
+def make_app(
+    host: Host, registry: CollectorRegistry, checkpoint_dir: Path, new_name: Callable[[], str]
+) -> web.Application:
     """`/livez /startupz /readyz /metrics`, and `POST /checkpoint`."""
 
     async def livez(request: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
+
+    async def startupz(request: web.Request) -> web.Response:
+        found = host.status()
+        return web.json_response(found, status=200 if found["has_started"] else 503)
 
     async def readyz(request: web.Request) -> web.Response:
         found = host.status()
         return web.json_response(found, status=200 if found["is_ready"] else 503)
 
     async def metrics(request: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(), content_type="text/plain")
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def checkpoint(request: web.Request) -> web.Response:
         return web.json_response(host.checkpoint(checkpoint_dir / "streams" / new_name()))
@@ -31,7 +37,7 @@ def make_app(host: Host, checkpoint_dir: Path, new_name: Callable[[], str]) -> w
     app.add_routes(
         [
             web.get("/livez", livez),
-            web.get("/startupz", readyz),
+            web.get("/startupz", startupz),
             web.get("/readyz", readyz),
             web.get("/metrics", metrics),
             web.post("/checkpoint", checkpoint),

@@ -19,6 +19,7 @@ from minutebook.errors import ClockError, LogError, OwnershipLostError
 from minutebook.log.checkpoint import Copy, write_manifest
 from minutebook.log.port import RawRecord
 from minutebook.wire import topics
+from streams import metrics
 from streams.feed import Feed
 from streams.owner import Owner
 from streams.process import Process
@@ -32,7 +33,7 @@ log = structlog.get_logger()
 
 def leave(reason: str) -> None:
     """End this process at once, without any further step: the next owner reads the log."""
-    log.critical("leaving", reason=reason)
+    log.critical("owners_leaving", reason=reason)
     os._exit(EXIT_LEAVE)
 
 
@@ -46,6 +47,7 @@ class Host:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self.halted: dict[int, str] = {}
         self.has_assignment = False
+        self._has_served = False
 
     def offer(self, topic: str, partition: int, records: Iterable[RawRecord]) -> None:
         """Raw records of an input topic."""
@@ -56,9 +58,10 @@ class Host:
     async def assigned(self, partitions: dict[int, set[str]]) -> None:
         """The group's word: partition -> input topics of it that are here. Only whole ones are served."""
         self.has_assignment = True
+        metrics.REBALANCES.add()
         whole = {partition for partition, names in partitions.items() if names == set(topics.INPUTS)}
         for partition in partitions.keys() - whole:
-            log.error("input topics are assigned apart, not serving", partition=partition)
+            log.error("partition_assigned_apart", partition=partition)
         await self.revoked(set(self._owners) - whole)
         for partition in sorted(whole - set(self._owners)):
             self._open(partition)
@@ -78,7 +81,7 @@ class Host:
             await asyncio.sleep(CLOCK_AGAIN_S)
             self._leave(str(error))
         except OwnershipLostError as error:
-            log.warning("partition lost", partition=owner.partition, reason=str(error))
+            log.warning("partition_lost", partition=owner.partition, reason=str(error))
             await owner.close()
             await asyncio.sleep(AGAIN_S)
             if self._owners.get(owner.partition) is owner and not owner.is_stopping:
@@ -86,11 +89,11 @@ class Host:
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            log.exception("owner failed", partition=owner.partition)
+            log.exception("owner_failed", partition=owner.partition)
             self._leave(f"partition {owner.partition}: {type(error).__name__}: {error}")
 
     def _halt(self, partition: int, error: BaseException) -> None:
-        log.critical("partition halted", partition=partition, reason=str(error))
+        log.critical("partition_halted", partition=partition, reason=str(error))
         self.halted[partition] = str(error)
 
     async def revoked(self, partitions: set[int]) -> None:
@@ -115,6 +118,15 @@ class Host:
         made = [owner.checkpoint(folder / f"partition-{owner.partition}") for owner in serving]
         write_manifest(folder, msgspec.convert(made, list[Copy]))
         return made
+
+    def owners(self) -> list[Owner]:
+        """Those of all partitions that are assigned here, by partition."""
+        return [owner for _, owner in sorted(self._owners.items())]
+
+    @property
+    def instance_id(self) -> str:
+        """Stable name of this process."""
+        return self._process.owner_id.partition("/")[0]
 
     def feeds(self) -> list[Feed]:
         """Inputs of every serving owner."""
@@ -143,9 +155,25 @@ class Host:
         is_ready = (
             self.has_assignment and not self.halted and all(item["state"] == "serving" for item in owners)
         )
+        self._has_served = self._has_served or is_ready
         return {
             "is_ready": is_ready,
+            "has_started": self._has_served,
+            "reason": "" if is_ready else _unready(self.has_assignment, self.halted, owners),
+            "records_left": sum(owner.left for owner in self._owners.values()),
             "owner": self._process.owner_id,
             "partitions": owners,
             "halted": self.halted,
         }
+
+
+def _unready(has_assignment: bool, halted: dict[int, str], owners: list[dict[str, Any]]) -> str:
+    """Why a process is not ready, in words for people."""
+    if not has_assignment:
+        return "the group has assigned no partitions yet"
+    if halted:
+        partition, reason = min(halted.items())
+        return f"partition {partition} is halted: {reason}"
+    waiting = [item for item in owners if item["state"] != "serving"]
+    left = sum(item["records_left"] for item in waiting)
+    return f"{len(waiting)} of {len(owners)} partitions are not served yet, {left} records left"

@@ -1,98 +1,50 @@
-"""What the owners count, as Prometheus metrics. `due_lateness_seconds` is the headline."""
+"""What the owners' process counts, by the table of metrics. `due_lateness_seconds` is the headline."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter as Tally
-from collections.abc import Iterable
 from typing import Final
 
-from prometheus_client import REGISTRY, Counter, Histogram
-from prometheus_client.core import HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry
 
-from minutebook.domain import events as facts
-from minutebook.log.draft import Draft
+from minutebook.collectors import Count, Distribution
 
-LATENESS_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60)
+REGISTRY: Final = CollectorRegistry()
 
 
-class Lateness(Collector):
-    """Histogram filled by whole columns: `due_at` to the frame in which the execution was queued or granted."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(LATENESS_BUCKETS_S) + 1)
-        self._sum_s = 0.0
-
-    def observe(self, due_at: list[int], now: int) -> None:
-        """All rows of one event, ms."""
-        for at, rows in Tally(due_at).items():
-            late_s = max(now - at, 0) / 1000
-            self._sum_s += late_s * rows
-            self._counts[bisect_left(LATENESS_BUCKETS_S, late_s)] += rows
-
-    def collect(self) -> Iterable[Metric]:
-        """See prometheus_client."""
-        total = 0
-        buckets: list[tuple[str, float]] = []
-        for bound, count in zip((*LATENESS_BUCKETS_S, float("inf")), self._counts, strict=True):
-            total += count
-            buckets.append(("+Inf" if bound == float("inf") else str(bound), total))
-        family = HistogramMetricFamily("minutebook_due_lateness_seconds", "due_at to queued or granted")
-        family.add_metric([], buckets, self._sum_s)
-        yield family
+def _count(name: str) -> Count:
+    return Count(f"minutebook_{name}", REGISTRY)
 
 
-LATENESS: Final = Lateness()
-REGISTRY.register(LATENESS)
-FRAME_APPEND: Final = Histogram(
-    "minutebook_frame_append_seconds",
-    "frame sent to acknowledged",
-    buckets=(0.001, 0.002, 0.005, 0.01, 0.05, 0.25, 1, 5),
-)
-VOID_FRAMES: Final = Counter("minutebook_void_frames_total", "own frames that turned out void")
-DUE: Final = Counter("minutebook_executions_due_total", "executions that came due")
-GRANTS: Final = Counter("minutebook_grants_total", "grants")
-RETURNED: Final = Counter("minutebook_grants_returned_total", "grants given back", ["reason"])
-FINISHED: Final = Counter("minutebook_attempts_finished_total", "attempts that ended", ["status"])
-DEAD: Final = Counter("minutebook_dead_letters_total", "executions given up", ["reason"])
-ALERTS: Final = Counter("minutebook_alerts_raised_total", "alerts", ["kind"])
-STALE: Final = Counter("minutebook_stale_reports_total", "results and hand-backs refused", ["kind"])
-REFUSED: Final = Counter("minutebook_inputs_refused_total", "inputs refused", ["reason"])
-REPUBLISHED: Final = Counter(
-    "minutebook_due_records_republished_total", "due records published again, being unclaimed", ["queue"]
-)
-CLAIMS: Final = Counter("minutebook_claims_total", "claims on open queues", ["queue", "outcome"])
+def _distribution(name: str) -> Distribution:
+    return Distribution(f"minutebook_{name}", REGISTRY)
 
 
-def count(draft: Draft) -> None:
-    """Count what a frame, now valid, says."""
-    for event in draft.events:
-        match event:
-            case facts.ExecutionsDueGranted() | facts.ExecutionsQueued():
-                LATENESS.observe(event.due_at, draft.now)
-                DUE.inc(len(event.executions))
-                if isinstance(event, facts.ExecutionsDueGranted):
-                    GRANTS.inc(len(event.executions))
-            case facts.ExecutionsGranted():
-                GRANTS.inc(len(event.executions))
-            case facts.AttemptsSucceeded():
-                FINISHED.labels("succeeded").inc(len(event.executions))
-            case facts.AttemptFailed():
-                FINISHED.labels("failed").inc()
-            case facts.AttemptsLost():
-                FINISHED.labels("lost").inc(len(event.executions))
-            case facts.GrantsReturned():
-                RETURNED.labels(event.reason).inc(len(event.executions))
-            case facts.ExecutionDead():
-                DEAD.labels(event.cause).inc()
-            case facts.AlertRaised():
-                ALERTS.labels(event.kind).inc()
-            case facts.ReportRefused():
-                STALE.labels(event.kind).inc()
-            case facts.RecordRejected():
-                REFUSED.labels("rejected").inc()
-            case facts.InputRefused():
-                REFUSED.labels("internal_error").inc()
-            case _:
-                continue
+LATENESS: Final = _distribution("due_lateness_seconds")
+GRANT_WAIT: Final = _distribution("grant_wait_seconds")
+GRANT_ACK: Final = _distribution("grant_ack_seconds")
+RUN: Final = _distribution("attempt_run_seconds")
+DECISION: Final = _distribution("command_decision_seconds")
+FRAME_APPEND: Final = _distribution("frame_append_seconds")
+FRAME_EVENTS: Final = _distribution("frame_events")
+STORE_WRITE: Final = _distribution("store_write_seconds")
+REBALANCE: Final = _distribution("rebalance_seconds")
+
+COMMANDS: Final = _count("commands_total")
+SUBMITTED: Final = _count("jobs_submitted_total")
+DUE: Final = _count("executions_due_total")
+REPUBLISHED: Final = _count("due_records_republished_total")
+GRANTS: Final = _count("grants_total")
+RETURNED: Final = _count("grants_returned_total")
+CLAIMS: Final = _count("claims_total")
+FINISHED: Final = _count("attempts_finished_total")
+SKIPPED: Final = _count("executions_skipped_total")
+RETRIES: Final = _count("retries_total")
+LEASES_EXPIRED: Final = _count("leases_expired_total")
+STALE: Final = _count("stale_reports_total")
+DUPLICATES: Final = _count("duplicates_suppressed_total")
+REFUSED: Final = _count("inputs_refused_total")
+DEAD: Final = _count("dead_letters_total")
+VOID_FRAMES: Final = _count("void_frames_total")
+REBALANCES: Final = _count("rebalances_total")
+CLOCK_CLAMPED: Final = _count("clock_clamped_total")
+ALERTS: Final = _count("alerts_raised_total")

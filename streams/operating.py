@@ -57,7 +57,7 @@ class Operating:
             for event in advance(self._book, share, draft.now):
                 draft.add(event)
         except Exception as error:
-            log.exception("a share of an operation cannot be decided", operation=share.fact.operation)
+            log.exception("operation_share_not_decided", operation=share.fact.operation)
             self._not_before[row] = _NEVER_AT
             raise Redo("", -1) from error
         left = self._book.shares.get(row)

@@ -90,9 +90,7 @@ class Outbox:
                 ack = await asyncio.shield(future)
             except KafkaError as error:
                 if not error.retriable:
-                    log.error(
-                        "output refused for good", partition=self._partition, frame=frame, error=str(error)
-                    )
+                    log.error("output_refused", partition=self._partition, frame=frame, error=str(error))
                     self._on_refused(frame, output, type(error).__name__)
                     return
                 await asyncio.sleep(RETRY_S)
@@ -138,6 +136,8 @@ class Outbox:
             *_origin(topics.EVENTS, self._partition, output.offset, record.cause),
             *self._cloud_event(name, "DeadLetter", f"{record.tenant}/{record.job_id}"),
         ]
+        if output.traceparent:
+            headers.append(("traceparent", output.traceparent.encode()))
         return await self._put(
             topics.DEAD_LETTERS, codec.encode(record), self._partition, output.key.encode(), headers
         )
@@ -178,7 +178,7 @@ class Outbox:
             async for record in read_range(self._kafka, *place):
                 return record
         except (KafkaError, LogGapError) as error:
-            log.warning("rejected record is no longer there", topic=output.topic, error=type(error).__name__)
+            log.warning("rejected_record_gone", topic=output.topic, error=type(error).__name__)
         return None
 
 

@@ -19,6 +19,7 @@ from minutebook.domain.events import Event
 from minutebook.domain.outputs import Output, ToSession, outputs
 from minutebook.domain.records import Tick
 from minutebook.errors import ClockError, OwnershipLostError
+from minutebook.grant_spans import with_spans
 from minutebook.log.apply import move_cursor, take
 from minutebook.log.draft import Draft
 from minutebook.log.port import Ack, RawRecord
@@ -28,9 +29,11 @@ from minutebook.wire import codec, topics
 from minutebook.wire.frames import Frame, InputPosition, decode_frame, encode_frame, placed
 from streams import metrics
 from streams.claiming import claim
+from streams.counting import Counting
 from streams.cycle import Cycle
 from streams.due_records import DueRecords
 from streams.feed import Feed
+from streams.granting import Granting
 from streams.outbox import Outbox
 from streams.process import Process
 from streams.recovery import check_inputs, check_position, fold_to_end, open_book
@@ -71,6 +74,7 @@ class Owner:
         self._reports_end = 0
         self._framed_at = 0.0
         self._refused: list[facts.OutputRefused] = []
+        self._opened_at = process.clock.monotonic()
 
     # -- life
 
@@ -79,8 +83,9 @@ class Owner:
         try:
             await self._take_over()
             self.state = "serving"
+            metrics.REBALANCE.observe(self._process.clock.monotonic() - self._opened_at)
             log.info(
-                "serving",
+                "partition_served",
                 partition=self.partition,
                 epoch=self._book.cursor.epoch,
                 position=self._reader.position,
@@ -114,6 +119,11 @@ class Owner:
         """Stamp of the oldest input that waits, ms; None if none waits."""
         stamps = [stamp for feed in self.feeds.values() if (stamp := feed.oldest_stamp()) is not None]
         return min(stamps, default=None)
+
+    @property
+    def granting(self) -> Granting:
+        """What waits and who takes it; only while serving."""
+        return self._core.granting
 
     def due_faults(self) -> dict[str, str]:
         """Open queues whose due records do not go out at present, and why."""
@@ -228,7 +238,11 @@ class Owner:
                 )
 
     async def _send_outputs(self, events: Iterable[tuple[Event, int]], frame: int, start_at: int) -> None:
-        found = outputs(self._book, events, self.partition, self._process.partitions, start_at)
+        found = with_spans(
+            self._book,
+            outputs(self._book, events, self.partition, self._process.partitions, start_at),
+            start_at,
+        )
         for output in found:
             if isinstance(output, ToSession):
                 self._core.sessions.overruns.granted(output, start_at)
@@ -259,6 +273,7 @@ class Owner:
             process.clock.monotonic,
             process.burst,
         )
+        self._counting = Counting(self._book)
 
     def _start_leases(self) -> None:
         """A session that runs something and was not heard in the window gets a full lease from here."""
@@ -281,12 +296,15 @@ class Owner:
     async def _cycle(self) -> None:
         await self._wait()
         cycle = self._core
+        if self._clock() < self._book.cursor.now:
+            metrics.CLOCK_CLAMPED.add()
         if not cycle.can_grant and self.feeds[topics.REPORTS].has_all_below(self._reports_end):
             cycle.can_grant = True
         try:
             draft, taken = cycle.decide(self._reader.position + 1, self._now())
         except Redo:
             return
+        self._counting.acknowledged(cycle.sessions.acknowledged)
         refused = len(self._refused)
         for event in self._refused:
             draft.add(event)
@@ -317,7 +335,7 @@ class Owner:
             return
         self._quiet_inputs = 0
         del self._refused[:refused]
-        metrics.count(draft)
+        self._counting.frame(draft.placed, draft.now, self._core.decided)
         await self._send_outputs(draft.placed, draft.offset, draft.now)
 
     async def _append(self, draft: Draft, cycle: Cycle | None = None) -> Ack | None:
@@ -332,11 +350,13 @@ class Owner:
         self._framed_at = self._process.clock.monotonic()
         metrics.FRAME_APPEND.observe(self._framed_at - started)
         if ack.offset != draft.offset:
-            metrics.VOID_FRAMES.inc()
+            metrics.VOID_FRAMES.add(("offset",))
             self._book.discard()
             return None
         bound_ms = self._process.clock_bound_ms
         is_valid = self._reader.own(RawRecord(ack.offset, ack.stamp, None, value), draft.now)
+        if not is_valid:
+            metrics.VOID_FRAMES.add(("clock",))
         if not is_valid or draft.now > ack.stamp + bound_ms or ack.stamp > self._now() + bound_ms:
             raise ClockError(
                 f"the broker's clock is {ack.stamp - draft.now} ms from this machine's: set it right"
@@ -345,7 +365,9 @@ class Owner:
         move_cursor(self._book, self._reader, frame)
         if cycle is not None:
             cycle.follow(draft)
+        before = self._process.clock.monotonic()
         self._book.commit()
+        metrics.STORE_WRITE.observe(self._process.clock.monotonic() - before)
         return ack
 
     def _frame(self, draft: Draft) -> Frame:

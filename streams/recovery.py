@@ -37,14 +37,14 @@ def open_book(folder: Path) -> Book:
         book = Book(RocksRows(folder, FAMILIES))
         if book.is_of_this_format():
             return book
-        log.info("store has rows of another version, rebuilding from the log", folder=str(folder))
+        log.info("store_outdated", folder=str(folder))
         book.rows.close()
         shutil.rmtree(folder)
         return Book(RocksRows(folder, FAMILIES))
     except Exception as error:
         if _HELD in str(error):
             raise
-        log.warning("store is damaged, rebuilding from the log", folder=str(folder), error=str(error)[:300])
+        log.warning("store_damaged", folder=str(folder), error=str(error)[:300])
         shutil.rmtree(folder, ignore_errors=True)
         return Book(RocksRows(folder, FAMILIES))
 

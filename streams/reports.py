@@ -13,7 +13,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.claims import senseless as senseless_claims
 from minutebook.domain.events import Event
 from minutebook.domain.giving_up import Held
-from minutebook.domain.offers import TASKS_MAX, Session, acknowledge, compare_held, hear
+from minutebook.domain.offers import TASKS_MAX, Session, acknowledge, compare_held, first_shown, hear
 from minutebook.domain.placing import spec_of
 from minutebook.domain.records import Inbox, Report, Tick
 from minutebook.domain.results import (
@@ -66,6 +66,7 @@ class Reports:
             return
         is_new = hear(session, report, stamp)
         session.is_void = session.is_void or not is_new
+        self._note_acknowledged(session, report, stamp)
         acknowledge(session, report)
         self._sessions.heard[offset] = is_new
 
@@ -75,6 +76,9 @@ class Reports:
         if reason:
             draft.add(facts.ReportRefused(report.session[:NAME_CHARS_MAX], "report", "", "", -1, reason))
             return False
+        speaker = self._sessions.get(report.session)
+        if speaker is not None:
+            self._note_acknowledged(speaker, report, stamp)
         for step in decide_report(self._book, report, draft.now, self._sessions.ended_tokens):
             for event in step:
                 draft.add(event)
@@ -84,6 +88,13 @@ class Reports:
             return False
         self._pulse(offset, report, stamp, draft)
         return True
+
+    def _note_acknowledged(self, session: Session, report: Report, stamp: int) -> None:
+        """How long a grant took to be shown by a report, of one that this report is the first to show."""
+        shown = first_shown(session, report)
+        sent_at = None if shown is None else session.sent_at.get(shown >> 16)
+        if shown is not None and sent_at:
+            self._sessions.acknowledged.append((shown, stamp - sent_at))
 
     def _note_ended(self, event: Event) -> None:
         match event:
@@ -142,7 +153,7 @@ class Reports:
             return
         acknowledged_at = now if self.tick_acknowledged_at is None else self.tick_acknowledged_at
         if max(acknowledged_at - self.tick_sent_at, abs(stamp - self.tick_sent_at)) > TICK_WAIT_MS:
-            log.warning("broker was away: leases start again", partition=self._partition)
+            log.warning("leases_restarted", partition=self._partition)
             self._sessions.restart_deadlines(stamp)
         else:
             self._sessions.evidence = max(self._sessions.evidence, stamp)

@@ -60,7 +60,7 @@ class Rescheduler:
         try:
             draft.add(advance(self._book, row, reached, draft.now))
         except Exception as error:
-            log.exception("next instants cannot be computed anew", work=row.decode())
+            log.exception("rescheduling_failed", work=row.decode())
             self._turns.remove(row)
             raise Redo("", -1) from error
 

@@ -40,6 +40,8 @@ class Sessions:
         """Reports by offset whose pulse was heard before their results are decided; whether it was a new one."""
         self.heard_through = -1
         self.came_back = CameBack()
+        self.acknowledged: list[tuple[int, int]] = []
+        """Of each report one grant that it shows to have arrived: (token, ms since the broker had it). For those who count."""
         self.has_plans = False
         """Whether grants may be planned in this cycle."""
         self._deadline: int | None = None

@@ -173,7 +173,7 @@ class Deliveries:
     def _give_up(self, alert: Alert, reason: str) -> None:
         self._tally["given_up"] += 1
         log.warning(
-            "alert is not delivered",
+            "alert_not_delivered",
             alert=alert.id,
             tenant=alert.tenant,
             kind=alert.kind,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from api.notifier.reader import Notifier
-
-OUTCOMES: Final = ("delivered", "given_up", "nobody", "repeated", "retried", "unreadable")
+from minutebook.collectors import counter_family, gauge, starting
 
 
 class NotifierCollector(Collector):
@@ -21,10 +19,6 @@ class NotifierCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics, now."""
-        total = CounterMetricFamily("minutebook_alerts", "What became of alerts.", labels=["outcome"])
-        for outcome in OUTCOMES:
-            total.add_metric([outcome], self._notifier.tally[outcome])
-        yield total
-        waiting = GaugeMetricFamily("minutebook_alerts_waiting", "Alerts that are on their way.")
-        waiting.add_metric([], self._notifier.waiting())
-        yield waiting
+        outcomes = {labels: self._notifier.tally[labels[0]] for labels in starting("minutebook_alerts_total")}
+        yield counter_family("minutebook_alerts_total", outcomes)
+        yield gauge("minutebook_alerts_waiting", self._notifier.waiting())

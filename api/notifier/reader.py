@@ -50,7 +50,7 @@ class Notifier:
             try:
                 await self._follow()
             except Exception as error:  # whatever it is, requests are answered all the same
-                log.warning("alerts cannot be read, trying again", reason=f"{type(error).__name__}: {error}")
+                log.warning("alerts_not_read", reason=f"{type(error).__name__}: {error}")
             await asyncio.sleep(_RETRY_S)
 
     async def let_go(self) -> None:
@@ -88,7 +88,7 @@ class Notifier:
             self.committed = offset
         except KafkaError as error:
             # What is not committed is delivered again, under the same ids.
-            log.info("alerts delivered are not committed", offset=offset, reason=type(error).__name__)
+            log.info("alerts_not_committed", offset=offset, reason=type(error).__name__)
 
 
 class _Assignment(ConsumerRebalanceListener):
@@ -110,6 +110,6 @@ def read(value: bytes | None) -> Alert | None:
     try:
         found = codec.decode(value)
     except DecodeError as error:
-        log.warning("a record that is no alert", reason=str(error))
+        log.warning("alert_unreadable", reason=str(error))
         return None
     return found if isinstance(found, Alert) else None

@@ -12,6 +12,7 @@ from api.decisions import caught_up, json_response
 from api.described import AFTER, PREFER, described
 from api.parameters import query_of
 from api.problems import Refused
+from api.routes.queues import is_hidden
 from api.services import services_of
 from minutebook.client.models import Command
 from minutebook.ids import is_command_id
@@ -41,7 +42,7 @@ async def get_command(request: Request, caller: Reading, command_id: str) -> Res
     tenants = (caller.tenant, "") if caller.may(Scope.QUEUES_WRITE) else (caller.tenant,)
     for tenant in tenants:
         found = services.view.command(tenant, command_id)
-        if found is not None:
+        if found is not None and (tenant or not is_hidden(services, caller, found[1].job_id)):
             row = found[1]
             body = Command(
                 command_id=command_id,
@@ -53,6 +54,6 @@ async def get_command(request: Request, caller: Reading, command_id: str) -> Res
             return json_response(body)
     for tenant in tenants:
         subject = services.undecided.get(tenant, command_id)
-        if subject is not None:
+        if subject is not None and (tenant or not is_hidden(services, caller, subject)):
             return json_response(Command(command_id=command_id, outcome=None, job_id=subject))
     raise Refused("not-found")

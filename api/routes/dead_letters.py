@@ -25,7 +25,8 @@ Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
 LOOKED_AT_MAX: Final = 2_000
 """Rows that one request looks at: a filter that few fit must not hold up others. Then the page ends early."""
 _CAUSES: Final = get_args(Cause)
-_FILTERS: Final = ("task", "queue", "error_type", "cause")
+_FILTERS: Final = {"task": 128, "queue": 128, "error_type": 256, "cause": 128}
+"""Names of the query that filter, and how many characters each has at most."""
 _AT: Final = struct.Struct(">q")
 
 
@@ -54,6 +55,9 @@ async def list_dead_letters(request: Request, caller: Reading) -> Response:
     query = query_of(request, *_FILTERS, "limit", "cursor")
     limit = limit_of(query)
     wanted: dict[str, str] = {name: query[name] for name in _FILTERS if name in query}
+    for name, value in wanted.items():
+        if len(value) > _FILTERS[name]:
+            raise refused_field(name, f"has at most {_FILTERS[name]} characters", "bad-parameter")
     if wanted.get("cause", _CAUSES[0]) not in _CAUSES:
         raise refused_field("cause", f"must be one of {', '.join(_CAUSES)}", "bad-parameter")
     await caught_up(request, services)

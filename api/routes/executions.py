@@ -188,7 +188,7 @@ def _command_id_of(request: Request, caller: Caller, name: str) -> str:
     if not is_execution_id(name):
         raise Refused("not-found")
     key = idempotency_key_of(request)
-    return command_id_of(caller.tenant, name, key)
+    return command_id_of(request, caller.tenant, name, key)
 
 
 async def _decided(

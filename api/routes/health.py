@@ -8,6 +8,7 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from api.problems import Refused
+from api.services import Services
 from minutebook.client.models import Problem
 
 router = APIRouter()
@@ -34,6 +35,12 @@ _NOT_READY: dict[str, Any] = {
 _ALIVE: dict[str, Any] = {"parameters": [], "responses": {"200": {"description": "Yes."}}}
 
 
+def services_at(request: Request) -> Services:
+    """The services behind a request, ready or not."""
+    found: Services = request.app.state.services
+    return found
+
+
 def _ok() -> Response:
     return Response(msgspec.json.encode(Healthy()), 200, media_type="application/json")
 
@@ -47,13 +54,19 @@ async def get_livez() -> Response:
 @router.get("/startupz", operation_id="get_startupz", openapi_extra=_NOT_READY)
 async def get_startupz(request: Request) -> Response:
     """Tell whether the view has caught up with the log since the start."""
-    return await get_readyz(request)
+    readiness = services_at(request).readiness
+    if not readiness.is_caught_up:
+        raise Refused("not-ready", readiness.unready()[:500])
+    return _ok()
 
 
 @router.get("/readyz", operation_id="get_readyz", openapi_extra=_NOT_READY)
 async def get_readyz(request: Request) -> Response:
-    """Tell whether requests can be answered now."""
-    reason = request.app.state.services.readiness.unready()
+    """Tell whether requests can be answered now, by a clock that is right."""
+    services = services_at(request)
+    reason = services.readiness.unready() or services.broker_clock.fault(
+        services.clock.now(), services.settings.clock_bound_ms
+    )
     if reason:
         raise Refused("not-ready", reason[:500])
     return _ok()

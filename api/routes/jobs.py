@@ -95,6 +95,7 @@ def submit_command(
         notify=submission.notify,
         every_ms=submission.every_ms,
         timing=submission.timing,
+        tags=submission.tags,
     )
 
 
@@ -247,7 +248,7 @@ async def run_job(request: Request, caller: Writing, job_id: str) -> Response:
     command = RunJobNow(
         tenant=caller.tenant,
         job_id=job_id,
-        command_id=command_id_of(caller.tenant, job_id, key),
+        command_id=command_id_of(request, caller.tenant, job_id, key),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=reason_of(request),

@@ -129,7 +129,7 @@ async def make_key(request: Request, caller: Managing) -> Response:
     wish = read_key(fields, services.clock.now())
     wish = wish._replace(reason=wish.reason or reason_of(request))
     check(fields, data)
-    command_id = command_id_of(caller.tenant, _PATH, idempotency_key_of(request))
+    command_id = command_id_of(request, caller.tenant, "keys", idempotency_key_of(request))
     return _made(await create_key(services, caller, wish, command_id, preference_of(request).wait_s))
 
 
@@ -171,7 +171,7 @@ async def make_next_key(request: Request, caller: Managing, key_id: str) -> Resp
     wish = read_rotation(fields, services.clock.now())
     wish = wish._replace(reason=wish.reason or reason_of(request))
     check(fields, data)
-    command_id = command_id_of(caller.tenant, f"{_PATH}/{key_id}", idempotency_key_of(request))
+    command_id = command_id_of(request, caller.tenant, key_id, idempotency_key_of(request))
     wait_s = preference_of(request).wait_s
     return _made(await rotate_key(services, caller, key_id, wish, command_id, wait_s))
 

@@ -277,7 +277,7 @@ async def cancel_operation(request: Request, caller: Operating, operation_id: st
     command = CancelOperation(
         tenant=caller.tenant,
         operation=operation_id,
-        command_id=command_id_of(caller.tenant, operation_id, key),
+        command_id=command_id_of(request, caller.tenant, operation_id, key),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,

@@ -38,7 +38,7 @@ _TENANTS_MAX: Final = 100
         example={"name": "mail"},
         answers={200: Queue, 201: Queue, 202: Command},
         parameters=(PREFER,),
-        refusals=(*BODY, *WRITE),
+        refusals=(*BODY, *WRITE, "queue-taken"),
     ),
 )
 async def declare_queue(request: Request, caller: Declaring) -> Response:
@@ -48,6 +48,8 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
     query_of(request)
     refuse_reason(request)
     wanted = read_queue(await read_body(request, services.settings.body_timeout_s))
+    if is_hidden(services, caller, wanted.name):
+        raise Refused("queue-taken", errors=[FieldError("/name", "taken; choose another one")])
     if wanted.open:
         await services.due_topics.make(wanted.name)
     command = DeclareQueue(
@@ -71,7 +73,7 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
     ),
 )
 async def list_queues(request: Request, caller: Reading) -> Response:
-    """List the queues that the caller may use, by name; whoever may declare queues sees all of them."""
+    """List the queues that the caller may use, by name; an admin sees all of them."""
     services = services_of(request)
     check_accept(request)
     query = query_of(request, "limit", "cursor")
@@ -108,6 +110,12 @@ async def get_queue(request: Request, caller: Reading, name: str) -> Response:
     if queue is None:
         raise Refused("not-found")
     return json_response(queue)
+
+
+def is_hidden(services: Services, caller: Caller, name: str) -> bool:
+    """Whether a queue is there, but for other tenants than the caller's."""
+    row = services.view.queue(services.view.partition_of_queue(name), name)
+    return row is not None and _shown(caller, name, row) is None
 
 
 @router.post(
@@ -166,7 +174,7 @@ async def _change(
     services = services_of(request)
     check_accept(request)
     query_of(request)
-    if not is_name(name):
+    if not is_name(name) or is_hidden(services, caller, name):
         raise Refused("not-found")
     wish = await read_wish(request, services.settings.body_timeout_s)
     command = kind(
@@ -196,13 +204,17 @@ async def _decide_everywhere(request: Request, services: Services, command: Queu
 
 
 def _shown(caller: Caller, name: str, row: QueueRow) -> Queue | None:
-    """The queue as the caller may see it: nothing of those for others, and no other tenant's name."""
+    """The queue as the caller may see it: nothing of those for others, and no other tenant's name.
+
+    An admin looks after queues of all tenants; an operator after those of its own, whose tenants it may declare.
+    """
     queue = queue_body(name, row)
-    if caller.may(Scope.QUEUES_WRITE) or not queue.tenants:
+    if caller.role == "admin" or not queue.tenants:
         return queue
     if caller.tenant not in queue.tenants:
         return None
-    queue.tenants = [caller.tenant]
+    if not caller.may(Scope.QUEUES_WRITE):
+        queue.tenants = [caller.tenant]
     return queue
 
 

@@ -1,12 +1,9 @@
-"""Exit codes, the same for every command, and which error means which."""
+"""Exit codes, the same for every command and for `python -m replay`."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 from typing import Final
-
-from minutebook.client.errors import ApiError, DeniedError, NotFoundError, RefusedError, UnavailableError
-from minutebook.errors import MinutebookError, ScheduleError, SettingsError
 
 
 class ExitCode(IntEnum):
@@ -23,22 +20,15 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-_BY_ERROR: Final[tuple[tuple[type[MinutebookError], ExitCode], ...]] = (
-    (NotFoundError, ExitCode.NOT_FOUND),
-    (DeniedError, ExitCode.DENIED),
-    (RefusedError, ExitCode.REFUSED),
-    (UnavailableError, ExitCode.UNREACHABLE),
-    (SettingsError, ExitCode.USAGE),
-    (ScheduleError, ExitCode.USAGE),
-)
-_SERVER_FAULT: Final = 500
-
-
-def exit_code_of(error: MinutebookError) -> ExitCode:
-    """The exit code that `error` ends a command with."""
-    for kind, code in _BY_ERROR:
-        if isinstance(error, kind):
-            return code
-    if isinstance(error, ApiError) and error.problem is not None:
-        return ExitCode.UNREACHABLE if error.problem.status >= _SERVER_FAULT else ExitCode.USAGE
-    return ExitCode.NO
+MEANING: Final = {
+    ExitCode.DONE: "done",
+    ExitCode.NO: "the answer is no: a difference was found, a check failed, what was waited for did not succeed",
+    ExitCode.USAGE: "wrong usage: an option, a setting, a file",
+    ExitCode.NOT_FOUND: "there is no such thing",
+    ExitCode.REFUSED: "refused as it stands (HTTP 409, 412, 422)",
+    ExitCode.UNREACHABLE: "not reachable, not ready or timed out; safe to repeat",
+    ExitCode.PARTLY_DONE: "partly done, or durable and not decided yet",
+    ExitCode.DENIED: "denied: no key, or one that may not do this",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+"""For the pages, and for `--help`."""

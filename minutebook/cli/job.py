@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 import typer
 
 from minutebook.cli.exits import ExitCode
-from minutebook.cli.options import Key, Reason, Yes, ask, duration, given_options, read_payload
+from minutebook.cli.options import Key, Reason, Wait, Yes, ask, duration, given_options, read_payload
+from minutebook.cli.outcomes import HISTORY, await_outcome, history_row
 from minutebook.cli.output import Format, Output, note, write_many, write_one
 from minutebook.cli.timing_options import (
     CalendarExclude,
@@ -31,7 +32,6 @@ from minutebook.cli.timing_options import (
 from minutebook.client import (
     CalendarsRequest,
     Command,
-    Execution,
     Job,
     JobRequest,
     MisfireRequest,
@@ -39,12 +39,12 @@ from minutebook.client import (
     SyncClient,
 )
 from minutebook.client.models import MisfirePolicy
+from minutebook.client.times import parse_instant
+from minutebook.ids import execution_id
 
 app = typer.Typer(help="Jobs: what to run, and when.", no_args_is_help=True)
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.")]
-HISTORY: Final = ("execution", "attempt", "status", "due", "started", "ended", "worker", "error")
-"""Columns of a table of attempts."""
 
 
 @app.command()
@@ -110,10 +110,14 @@ def submit(
     notify: Annotated[
         str | None, typer.Option(help="https URL that its alerts go to; the tenant's target if not given.")
     ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Tag of the job; may be given up to 16 times.")
+    ] = None,
     key: Key = None,
+    wait: Wait = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Create a job. Without --run-at, --delay, --cron and --every it runs at once."""
+    """Create a job. Without --run-at, --delay, --cron and --every it runs at once. --wait waits for its first execution."""
     retry = given_options({"max_attempts": retry_max_attempts, "first": retry_first, "max": retry_max})
     misfires = given_options({"policy": misfire, "window": misfire_window, "max": misfire_max})
     calendars = given_options({"exclude": calendar_exclude, "include": calendar_include})
@@ -147,13 +151,25 @@ def submit(
         "priority": priority,
         "limit": limit,
         "notify": notify,
+        "tags": tag or None,
     }
     request = JobRequest(task=task, payload=read_payload(payload), **given_options(given))
     with SyncClient() as client:
         answer = client.submit(request, key=key)
-    if isinstance(answer, Command):
-        raise undecided(answer, output)
-    write_job(answer, output)
+        if isinstance(answer, Command):
+            raise undecided(answer, output)
+        if wait is not None:
+            await_outcome(client, _first_execution(answer), wait, output)
+        else:
+            write_job(answer, output)
+
+
+def _first_execution(job: Job) -> str:
+    """Id of the execution at a new job's first instant."""
+    at = job.next_at or job.run_at
+    if at is None:
+        raise typer.BadParameter(f"{job.id} has no instant to wait for", param_hint="--wait")
+    return execution_id(job.id, parse_instant(at))
 
 
 @app.command()
@@ -188,12 +204,17 @@ def cancel(
 
 
 @app.command("run-now")
-def run_now(job: JobId, reason: Reason = "", key: Key = None, output: Output = Format.TABLE) -> None:
+def run_now(
+    job: JobId, reason: Reason = "", key: Key = None, wait: Wait = None, output: Output = Format.TABLE
+) -> None:
     """Run a job once at once, beside its schedule."""
     with SyncClient() as client:
         answer = client.run_now(job, reason=reason, key=key)
-    if isinstance(answer, Command):
-        raise undecided(answer, output)
+        if isinstance(answer, Command):
+            raise undecided(answer, output)
+        if wait is not None:
+            await_outcome(client, answer.execution_id, wait, output)
+            return
     write_one(answer, output, msgspec.structs.asdict(answer))
 
 
@@ -226,6 +247,7 @@ def write_job(job: Job, output: Format) -> None:
         "stuck after": f"{job.stuck_after}, then {job.on_stuck}" if job.stuck_after else None,
         "priority": job.priority,
         "limit": job.limit,
+        "tags": ", ".join(job.tags) or None,
         "paused": f"{job.paused.at} ({job.paused.cause}) {job.paused.reason}" if job.paused else None,
         "version": job.version,
         "created": job.created_at,
@@ -257,29 +279,3 @@ def _when(job: Job) -> str:
 
 def _misfire(job: Job) -> str:
     return f"{job.misfire.policy}, within {job.misfire.window}, {job.misfire.max} at most"
-
-
-def history_row(item: Execution) -> tuple[object, ...]:
-    """One attempt, under the columns of `HISTORY`."""
-    error = f"{item.error.type}: {item.error.message}" if item.error else None
-    return (
-        item.execution_id,
-        item.attempt,
-        _status(item),
-        item.due_at,
-        item.started_at,
-        item.ended_at,
-        item.worker,
-        error,
-    )
-
-
-def _status(item: Execution) -> str:
-    """Status, and what is behind it: reason and number of skipped instants, what is waited for, how far it is."""
-    if item.reason:
-        return f"skipped ({item.reason}, {item.count})" if item.count else f"skipped ({item.reason})"
-    if item.waiting_for:
-        return f"queued ({item.waiting_for})"
-    if item.status == "running" and item.progress is not None:
-        return f"running ({item.progress.fraction:.0%} {item.progress.text})"
-    return item.status

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 from msgspec import UNSET
 
+from minutebook.cli.backfill import backfill
 from minutebook.cli.job import JobId, rule_of, undecided, write_job
 from minutebook.cli.job import app as app
 from minutebook.cli.options import Key, Reason, duration, given_options, read_payload
@@ -40,6 +41,7 @@ from minutebook.client import (
     SyncClient,
 )
 
+app.command()(backfill)
 _VERSIONS: Final = ("version", "changed", "task", "when", "reason")
 
 
@@ -93,6 +95,9 @@ def edit(
     priority: Annotated[int | None, typer.Option(help="0 to 9, 9 goes first.")] = None,
     limit: Annotated[str | None, typer.Option(help="Limit that holds beside the tenant's.")] = None,
     notify: Annotated[str | None, typer.Option(help="https URL that its alerts go to.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="Tag; those given take the place of all that it has.")
+    ] = None,
     default: Annotated[
         list[str] | None, typer.Option(help="Field that gets its default back; may be repeated.")
     ] = None,
@@ -133,6 +138,7 @@ def edit(
         "priority": priority,
         "limit": limit,
         "notify": notify,
+        "tags": tag or None,
     }
     text = read_payload(payload)
     change = given_options(given) | _defaults(default or [], given_options(given))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.job import undecided
 from minutebook.cli.options import Key, Reason, Yes, ask
-from minutebook.cli.output import Format, Output, note, write_many, write_one
+from minutebook.cli.output import Format, Output, fault, has_progress, note, write_many, write_one
 from minutebook.client import Command, JobDryRun, JobFilter, NotFoundError, Operation, SyncClient
 
 app = typer.Typer(help="Bulk operations: many executions or jobs at once.", no_args_is_help=True)
@@ -162,7 +161,7 @@ def watched(client: SyncClient, operation: Operation) -> Operation:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
+        disable=not has_progress(),
     )
     with bar:
         task = bar.add_task(operation.state, total=None)
@@ -188,7 +187,7 @@ def _seen_again(client: SyncClient, operation: Operation) -> Operation:
             raise
         command = client.command(operation.id)
         if command.outcome == "rejected":
-            note(f"error: {command.reason}: {command.detail}")
+            fault(f"{command.reason}: {command.detail}")
             raise typer.Exit(ExitCode.REFUSED) from None
         return operation
 

@@ -21,6 +21,24 @@ Reason = Annotated[str, typer.Option(help="Why; it stays on record.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
+def seconds(text: str) -> int:
+    """Whole seconds, rounded up, of `2m` or ISO 8601. Raises BadParameter."""
+    try:
+        return -(-parse_short_duration(text) // 1_000)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+Wait = Annotated[
+    int | None,
+    typer.Option(
+        help="Wait so long for the outcome, such as 30s or 10m; exit code 0 only where it succeeded.",
+        parser=seconds,
+        metavar="DURATION",
+    ),
+]
+
+
 def duration(text: str) -> str:
     """ISO 8601 from `2m` or ISO 8601. Raises BadParameter."""
     try:

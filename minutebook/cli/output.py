@@ -10,13 +10,16 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+
+from minutebook.cli.presentation import ASKED
+from minutebook.cli.shown_times import INSTANT, shown_instant
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -35,10 +38,13 @@ Output = Annotated[
 
 
 def shown(value: object) -> str:
-    """`value` as text that is safe on a terminal; nothing for None."""
+    """`value` as text that is safe on a terminal, an instant of the API as `--time-format` says; nothing for None."""
     if value is None:
         return ""
-    return _UNSAFE.sub(lambda found: found.group().encode("unicode_escape").decode(), str(value))
+    text = str(value)
+    if INSTANT.fullmatch(text):
+        return shown_instant(text, ASKED.time_format)
+    return _UNSAFE.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 def write_one(item: msgspec.Struct, output: Format, fields: dict[str, Any]) -> None:
@@ -46,6 +52,10 @@ def write_one(item: msgspec.Struct, output: Format, fields: dict[str, Any]) -> N
     if output is not Format.TABLE:
         _write_json(msgspec.json.encode(item))
         return
+    # Loaded for tables alone: they cost a third of the start.
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in fields.items():
         table.add_row(Text(name, "bold"), Text(shown(value)))
@@ -61,15 +71,39 @@ def write_many(
     elif output is Format.JSONL:
         for item in items:
             _write_json(msgspec.json.encode(item))
+            sys.stdout.flush()
     else:
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table(*columns, box=None, pad_edge=False)
         for row in rows:
             table.add_row(*(Text(shown(value)) for value in row))
         _console().print(table)
 
 
+def write_line(text: str, *, end: str = "\n") -> None:
+    """A line beside tables, of which `json` has none."""
+    sys.stdout.write(shown(text) + end)
+
+
 def note(text: str) -> None:
-    """A hint or a fault, on stderr."""
+    """A hint, on stderr; nothing where `--quiet` is given."""
+    if not ASKED.is_quiet:
+        _tell(text)
+
+
+def fault(text: str) -> None:
+    """What is wrong, on stderr."""
+    _tell(f"error: {text}")
+
+
+def has_progress() -> bool:
+    """Whether somebody looks at stderr, who would like to see how far it is."""
+    return sys.stderr.isatty() and not ASKED.is_quiet
+
+
+def _tell(text: str) -> None:
     for line in text.split("\n"):
         sys.stderr.write(shown(line) + "\n")
 
@@ -79,5 +113,7 @@ def _write_json(data: bytes) -> None:
 
 
 def _console() -> Console:
+    from rich.console import Console
+
     # Off a terminal Rich would fold lines at 80 columns, and a script would read half an id.
     return Console() if sys.stdout.isatty() else Console(width=10_000)

@@ -48,6 +48,13 @@ def list_(output: Output = Format.TABLE) -> None:
 
 
 @app.command()
+def show(name: Name, output: Output = Format.TABLE) -> None:
+    """Show a queue as declared."""
+    with SyncClient() as client:
+        _write(client.queue(name), output)
+
+
+@app.command()
 def pause(name: Name, reason: Reason = "", output: Output = Format.TABLE) -> None:
     """Grant nothing of a queue any more; what runs goes on. Ends once every partition knows it."""
     with SyncClient() as client:

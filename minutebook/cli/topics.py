@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
+import msgspec
 import typer
 from kafka.errors import KafkaError
 
 from minutebook.cli.exits import ExitCode
-from minutebook.cli.output import note
+from minutebook.cli.output import Format, Output, fault, note, write_many
 from minutebook.ids import is_name
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
@@ -34,11 +35,26 @@ Replication = Annotated[
     typer.Option(min=1, help="Copies of each.", envvar="MINUTEBOOK_TOPICS_REPLICATION", show_default="1"),
 ]
 
-
 OpenQueue = Annotated[
     list[str] | None,
     typer.Option("--open", help="An open queue whose due topic is made, too; repeat for more."),
 ]
+
+
+class MadeTopic(msgspec.Struct):
+    """A topic that was made, by its name with the prefix."""
+
+    topic: str
+
+
+class TopicFinding(msgspec.Struct):
+    """One thing that is not as declared, and what to do."""
+
+    topic: str
+    setting: str
+    found: str
+    wanted: str
+    remedy: str
 
 
 @app.command()
@@ -47,6 +63,7 @@ def create(
     inbox_partitions: InboxPartitions = None,
     replication: Replication = None,
     open_queue: OpenQueue = None,
+    output: Output = Format.TABLE,
 ) -> None:
     """Make the topics that are not there yet. Nothing that exists is changed; then all are checked."""
     wanted = _settings(partitions, inbox_partitions, replication)
@@ -58,10 +75,9 @@ def create(
             for queue in open_queue or []
             if admin.create_due(kafka, wanted, _checked(queue))
         ]
-        for name in made:
-            typer.echo(f"made {name}")
+        write_many(list(map(MadeTopic, made)), output, ("made",), ((name,) for name in made))
         if not made:
-            typer.echo("all there, nothing made")
+            note("All were there, none was made.")
         admin.require(kafka, wanted.partitions, wanted.inbox_partitions)
 
 
@@ -72,17 +88,21 @@ def _checked(queue: str) -> str:
 
 
 @app.command()
-def check(partitions: Partitions = None, inbox_partitions: InboxPartitions = None) -> None:
+def check(
+    partitions: Partitions = None,
+    inbox_partitions: InboxPartitions = None,
+    output: Output = Format.TABLE,
+) -> None:
     """Compare the topics with what is wanted; exit code 1 and the remedies if one differs."""
     wanted = _settings(partitions, inbox_partitions, None)
     kafka = KafkaSettings()
     with _reaching(kafka):
         findings = admin.check(kafka, wanted.partitions, wanted.inbox_partitions)
-    for finding in findings:
-        typer.echo(str(finding))
+    items = [TopicFinding(*finding) for finding in findings]
+    write_many(items, output, TopicFinding.__struct_fields__, map(msgspec.structs.astuple, items))
     if findings:
         raise typer.Exit(ExitCode.NO)
-    typer.echo("all as wanted")
+    note("All as wanted.")
 
 
 def _settings(partitions: int | None, inbox_partitions: int | None, replication: int | None) -> TopicSettings:
@@ -101,8 +121,8 @@ def _reaching(kafka: KafkaSettings) -> Iterator[None]:
     try:
         yield
     except KafkaError as error:
-        note(
-            f"error: no answer from Kafka at {kafka.bootstrap_servers} ({type(error).__name__}). "
+        fault(
+            f"no answer from Kafka at {kafka.bootstrap_servers} ({type(error).__name__}). "
             "Is it running, and is MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS right?"
         )
         raise typer.Exit(ExitCode.UNREACHABLE) from error

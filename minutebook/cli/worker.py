@@ -8,17 +8,18 @@ import importlib
 import logging
 import os
 import sys
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import structlog
 import typer
 from pydantic import ValidationError
 
 from minutebook.cli.exits import ExitCode
-from minutebook.cli.output import note
+from minutebook.cli.output import fault
 from minutebook.cli.surroundings import become_worker
 from minutebook.eventloop import new_event_loop
 from minutebook.log.settings import KafkaSettings
+from minutebook.logs import log_to_stderr
 from minutebook.worker import App, Drained, Worker, WorkerSettings
 from minutebook.worker.drain import signals_drain
 from minutebook.worker.duration import duration_ms
@@ -46,12 +47,23 @@ def run(
             help="Time for tasks to finish when asked to leave, such as 30s.",
         ),
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            envvar="MINUTEBOOK_WORKER_METRICS_PORT",
+            help="Port for health and metrics, on 127.0.0.1; none if not given.",
+        ),
+    ] = None,
 ) -> None:
     """Run the tasks of an app until SIGTERM or SIGINT; a second signal ends it at once."""
     become_worker()
     tasks = load(target)
-    settings = _settings(queues=queues, concurrency=concurrency, grace_s=_seconds(grace))
-    _log_to_stderr()
+    settings = _settings(
+        queues=queues, concurrency=concurrency, grace_s=_seconds(grace), metrics_port=metrics_port
+    )
+    log_to_stderr()
+    # What aiokafka would say at each try, the channel says once.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     gc.collect()
     gc.freeze()
     # A record of hundreds of grants makes thousands of objects, and no cycle among them.
@@ -85,29 +97,11 @@ def load(target: str) -> App:
     return found
 
 
-def _log_to_stderr() -> None:
-    """JSON off a terminal. What aiokafka would say at each try, the channel says once."""
-    renderer: Any = (
-        structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
-    )
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-
-
 async def _run(tasks: App, settings: WorkerSettings) -> Drained:
     worker = Worker(tasks, settings, KafkaChannel(KafkaSettings()))
     with signals_drain(worker):
         structlog.get_logger(__name__).info(
-            "worker runs", name=settings.name, tasks=sorted(tasks.tasks), concurrency=settings.concurrency
+            "worker_started", name=settings.name, tasks=sorted(tasks.tasks), concurrency=settings.concurrency
         )
         return await worker.run()
 
@@ -135,5 +129,5 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _refuse(reason: str) -> NoReturn:
-    note(f"error: {reason}")
+    fault(reason)
     raise typer.Exit(ExitCode.USAGE)

@@ -9,7 +9,7 @@ import typer
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.job import undecided
 from minutebook.cli.options import Reason, Yes, ask
-from minutebook.cli.output import Format, Output, note, write_many, write_one
+from minutebook.cli.output import Format, Output, fault, note, write_many, write_one
 from minutebook.client import Command, SyncClient
 from minutebook.client.fleet import Worker
 from minutebook.client.fleet_calls import Wish
@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
     @app.command("run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
     def explain() -> None:
         """Run the tasks of an app. Needs the extra `worker`."""
-        note(
+        fault(
             f"`minutebook worker run` needs {_missing!r}: install it with `pip install 'minutebook[worker]'`"
         )
         raise typer.Exit(ExitCode.USAGE)

@@ -13,6 +13,7 @@ from minutebook.client.errors import (
     UnavailableError,
 )
 from minutebook.client.key_models import CreatedKey, Key, Me, Tenant
+from minutebook.client.list_models import ExecutionSummary, Overview
 from minutebook.client.models import (
     Alert,
     BatchResult,
@@ -40,6 +41,7 @@ from minutebook.client.operation_models import (
     JobFilter,
     Operation,
 )
+from minutebook.client.put_models import PutEffect
 from minutebook.client.settings import ClientSettings
 
 __all__ = [
@@ -64,6 +66,7 @@ __all__ = [
     "DryRun",
     "Execution",
     "ExecutionPage",
+    "ExecutionSummary",
     "Job",
     "JobChange",
     "JobDryRun",
@@ -78,7 +81,9 @@ __all__ = [
     "MisfireRequest",
     "NotFoundError",
     "Operation",
+    "Overview",
     "Problem",
+    "PutEffect",
     "Queue",
     "RefusedError",
     "RetryChange",

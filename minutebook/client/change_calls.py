@@ -18,6 +18,7 @@ from minutebook.client.answers import decided, decoded
 from minutebook.client.change_models import JobChange, JobVersion, JobVersionPage, ResumeRequest
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, ReasonRequest
+from minutebook.client.put_models import PutEffect
 from minutebook.client.reasons import reason_headers
 
 T = TypeVar("T")
@@ -31,7 +32,13 @@ class ChangeCalls(ABC):
 
     @abstractmethod
     async def _send(
-        self, method: str, path: str, *, body: Any = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        query: dict[str, str] | None = None,
     ) -> httpx.Response: ...
 
     @abstractmethod
@@ -44,10 +51,24 @@ class ChangeCalls(ABC):
         return decided(await self._change(job, "PATCH", "", change, key, reason), Job)
 
     async def put(
-        self, job: Job | str, body: JobRequest, *, reason: str = "", key: str | None = None
+        self,
+        job: Job | str,
+        body: JobRequest,
+        *,
+        version: int | None = None,
+        reason: str = "",
+        key: str | None = None,
     ) -> Job | Command:
-        """Create a job under this id, or replace all of it. The same body twice changes nothing."""
-        return decided(await self._change(job, "PUT", "", body, key, reason), Job)
+        """Create a job under this id, or replace all of it. The same body twice changes nothing.
+
+        `version`: the one that is to be replaced, where the job is given by its id.
+        """
+        return decided(await self._change(job, "PUT", "", body, key, reason, version), Job)
+
+    async def would_put(self, job_id: str, body: JobRequest) -> PutEffect:
+        """What `put` would do; nothing is changed. Raises RefusedError for a body that it would not take."""
+        answer = await self._send("PUT", job_path(job_id), body=body, query={"dry_run": "true"})
+        return decoded(answer, PutEffect)
 
     async def pause(self, job: Job | str, *, reason: str = "", key: str | None = None) -> Job | Command:
         """No instant of a job comes due until it is resumed; what is open goes on."""
@@ -70,13 +91,21 @@ class ChangeCalls(ABC):
             yield item
 
     async def _change(
-        self, job: Job | str, method: str, verb: str, body: msgspec.Struct, key: str | None, reason: str = ""
+        self,
+        job: Job | str,
+        method: str,
+        verb: str,
+        body: msgspec.Struct,
+        key: str | None,
+        reason: str = "",
+        version: int | None = None,
     ) -> httpx.Response:
         headers = {"idempotency-key": key or mint_id(), **reason_headers(reason)}
         job_id = job
         if isinstance(job, Job):
-            job_id = job.id
-            headers["if-match"] = f'"{job.version}"'
+            job_id, version = job.id, job.version
+        if version is not None:
+            headers["if-match"] = f'"{version}"'
         return await self._send(method, job_path(str(job_id)) + verb, body=body, headers=headers)
 
 
@@ -98,10 +127,20 @@ class SyncChangeCalls(ABC):
         return self._run(self._client.edit(job, change, reason=reason, key=key))
 
     def put(
-        self, job: Job | str, body: JobRequest, *, reason: str = "", key: str | None = None
+        self,
+        job: Job | str,
+        body: JobRequest,
+        *,
+        version: int | None = None,
+        reason: str = "",
+        key: str | None = None,
     ) -> Job | Command:
         """See `Client.put`."""
-        return self._run(self._client.put(job, body, reason=reason, key=key))
+        return self._run(self._client.put(job, body, version=version, reason=reason, key=key))
+
+    def would_put(self, job_id: str, body: JobRequest) -> PutEffect:
+        """See `Client.would_put`."""
+        return self._run(self._client.would_put(job_id, body))
 
     def pause(self, job: Job | str, *, reason: str = "", key: str | None = None) -> Job | Command:
         """See `Client.pause`."""

@@ -85,6 +85,7 @@ class JobChange(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, 
     priority: Annotated[int | UnsetType | None, _Default] = UNSET
     limit: Annotated[Name | UnsetType | None, _Default] = UNSET
     notify: Annotated[str | UnsetType | None, _Default] = UNSET
+    tags: Annotated[list[Name] | UnsetType | None, _Default] = UNSET
 
 
 class ResumeRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
+from minutebook import tracing
 from minutebook.client.access_calls import AccessCalls, SyncAccessCalls
 from minutebook.client.answers import decided as _decided
 from minutebook.client.answers import decoded as _decoded
@@ -26,6 +27,7 @@ from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_pat
 from minutebook.client.errors import UnavailableError
 from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
 from minutebook.client.limits import Limits, SyncLimits
+from minutebook.client.list_calls import ListCalls, SyncListCalls
 from minutebook.client.mint import mint_id
 from minutebook.client.models import (
     Alert,
@@ -74,7 +76,7 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(ChangeCalls, OperationCalls, FleetCalls, AccessCalls):
+class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls, AccessCalls):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
@@ -111,6 +113,10 @@ class Client(ChangeCalls, OperationCalls, FleetCalls, AccessCalls):
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    async def check_ready(self) -> None:
+        """Raises UnavailableError with the reason where the API cannot answer now. Needs no key."""
+        await self._send("GET", "/readyz")
 
     async def submit(self, job: JobRequest, *, key: str | None = None) -> Job | Command:
         """Create a job. `key`: idempotency key, made if absent. A Command comes back where the decision takes long."""
@@ -202,6 +208,10 @@ class Client(ChangeCalls, OperationCalls, FleetCalls, AccessCalls):
         async for item in self._items("/v1/queues", QueuePage):
             yield item
 
+    async def queue(self, name: str) -> Queue:
+        """A queue that the caller may use."""
+        return _decoded(await self._send("GET", f"/v1/queues/{quote(name, safe='')}"), Queue)
+
     async def pause_queue(self, name: str, *, reason: str = "") -> Queue | Command:
         """Grant nothing of a queue any more; answered once every partition knows it."""
         return await self._change_queue(name, "pause", reason)
@@ -245,6 +255,9 @@ class Client(ChangeCalls, OperationCalls, FleetCalls, AccessCalls):
         query: dict[str, str] | None = None,
     ) -> httpx.Response:
         sent = dict(headers or {})
+        traceparent = tracing.current()
+        if traceparent:
+            sent["traceparent"] = traceparent
         content = None
         if body is not None:
             content = msgspec.json.encode(body)
@@ -292,7 +305,7 @@ def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls, SyncAccessCalls):
+class SyncClient(SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCalls, SyncAccessCalls):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
     _client: Client
@@ -319,6 +332,10 @@ class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls, SyncAccess
         """Close the connections."""
         self._runner.run(self._client.close())
         self._runner.close()
+
+    def check_ready(self) -> None:
+        """See `Client.check_ready`."""
+        self._run(self._client.check_ready())
 
     def submit(self, job: JobRequest, *, key: str | None = None) -> Job | Command:
         """See `Client.submit`."""
@@ -384,6 +401,10 @@ class SyncClient(SyncChangeCalls, SyncOperationCalls, SyncFleetCalls, SyncAccess
     def queues(self) -> Iterator[Queue]:
         """See `Client.queues`."""
         return self._each(self._client.queues())
+
+    def queue(self, name: str) -> Queue:
+        """See `Client.queue`."""
+        return self._run(self._client.queue(name))
 
     def pause_queue(self, name: str, *, reason: str = "") -> Queue | Command:
         """See `Client.pause_queue`."""

@@ -42,9 +42,14 @@ _Concurrency = Annotated[int, Meta(ge=1, le=100_000, description="attempts that 
 _RateCount = Annotated[
     int, Meta(ge=1, le=1_000, description="attempts that start within any rate_period, at most")
 ]
+_Tags = Annotated[list[Name], Meta(max_length=16, description="each once; jobs can be listed by tag")]
 _Priority = Annotated[int, Meta(ge=0, le=9, description="9 goes first")]
 _Notify = Annotated[
     str, Meta(max_length=2048, description="https URL that its alerts go to; empty = the tenant's target")
+]
+_Cron = Annotated[
+    str,
+    Meta(max_length=256, description="5, 6 (second first) or 7 (year last) fields, a macro, or @every 90s"),
 ]
 _Every = Annotated[
     DurationText,
@@ -108,16 +113,7 @@ class JobRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True,
     delay: Annotated[DurationText | UnsetType, Meta(description="from the moment the command is durable")] = (
         UNSET
     )
-    cron: (
-        Annotated[
-            str,
-            Meta(
-                max_length=256,
-                description="5, 6 (second first) or 7 (year last) fields, a macro, or @every 90s",
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    cron: _Cron | UnsetType = UNSET
     every: _Every | UnsetType = UNSET
     zone: Annotated[str, Meta(max_length=128, description="IANA name, for cron and calendars")] = "UTC"
     start_at: Annotated[InstantText | UnsetType, Meta(description="no instant before")] = UNSET
@@ -154,6 +150,7 @@ class JobRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True,
         Meta(description="limit that holds beside the tenant-wide one, where they are declared"),
     ] = UNSET
     notify: _Notify = ""
+    tags: _Tags = []
 
 
 class Counts(msgspec.Struct):
@@ -233,6 +230,7 @@ class Job(msgspec.Struct, kw_only=True):
     priority: _Priority = 5
     limit: Name | None = None
     notify: _Notify = ""
+    tags: _Tags = []
     status: JobStatus
     paused: Annotated[Pause | None, Meta(description="null unless it is paused")] = None
     version: int

@@ -214,6 +214,19 @@ def acknowledge(session: Session, report: Report) -> None:
             pop(row.token, None)
 
 
+def first_shown(session: Session, report: Report) -> int | None:
+    """A grant that `report` is the first to show as arrived: the first of its results, or the last of its held list."""
+    if not session.unacknowledged:
+        return None
+    firsts = [
+        part.tokens[0] for part in (report.succeeded, report.handed_back) if part is not None and part.tokens
+    ]
+    firsts += [rows[0].token for rows in (report.failed, report.snoozed, report.cancelled) if rows]
+    if report.full is not None and report.full.held:
+        firsts.append(report.full.held[-1])
+    return next((token for token in firsts if token in session.unacknowledged), None)
+
+
 def compare_held(session: Session, held: list[int], last_token: int, sequence: int) -> Missing:
     """A full pulse lists every token it holds; only tokens at or below its last one seen can be missing.
 

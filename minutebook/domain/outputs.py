@@ -56,12 +56,13 @@ class ToPartition(NamedTuple):
 
 
 class ToDeadLetters(NamedTuple):
-    """One dead letter; `offset` and `row` say where it was decided."""
+    """One dead letter; `offset` and `row` say where it was decided, `traceparent` the job's trace context, empty = none."""
 
     key: str
     record: DeadLetter
     offset: int
     row: int
+    traceparent: str = ""
 
 
 class ToAlerts(NamedTuple):
@@ -300,4 +301,4 @@ def _dead_letter(book: Book, event: facts.ExecutionDead, frame: int, row: int) -
         due_at=event.due_at,
         given_up_at=event.given_up_at,
     )
-    return ToDeadLetters(ids.job_key(event.tenant, job_id), record, frame, row)
+    return ToDeadLetters(ids.job_key(event.tenant, job_id), record, frame, row, spec.traceparent)

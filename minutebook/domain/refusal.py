@@ -7,6 +7,10 @@ from typing import Final
 from minutebook.domain import events as facts
 from minutebook.domain.commands import REASON_CHARS_MAX, Command, JobCommand
 from minutebook.domain.subjects import subject_of
+from minutebook.ids import NAME_MAX
+
+_SUBJECT_MAX = 2 * NAME_MAX
+"""Characters of a subject: a name, and what says of which kind it is."""
 
 ACTOR_CHARS_MAX: Final = 256
 """Of a refused command a longer one is cut: anybody may send it."""
@@ -35,7 +39,7 @@ def rejected(command: Command, refusal: Refusal) -> facts.CommandRejected:
     tenant, job_id = subject_of(command)
     command_id = command.command_id
     if not isinstance(command, JobCommand):
-        tenant, job_id, command_id = tenant[:128], job_id[:128], command_id[:64]
+        tenant, job_id, command_id = tenant[:NAME_MAX], job_id[:_SUBJECT_MAX], command_id[:64]
     return facts.CommandRejected(
         tenant,
         job_id,

@@ -10,20 +10,20 @@ cursor. A row written meanwhile is written once, however often it changed.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from minutebook.domain import view_index
 from minutebook.domain import view_rows as keys
 from minutebook.domain.events import Event
 from minutebook.domain.transitions import closed_status
 from minutebook.domain.view_audit import AuditRow, note
+from minutebook.domain.view_drain import drained
 from minutebook.domain.view_folds import FOLDS
 from minutebook.domain.view_keys import KeyRow
-from minutebook.domain.view_operations import FAMILY as OPERATIONS
-from minutebook.domain.view_operations import OperationRow, operation_row
+from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import (
     FAMILIES,
     FORMAT,
@@ -36,6 +36,7 @@ from minutebook.domain.view_rows import (
     ExecutionRow,
     HotExecution,
     HotJob,
+    JobCard,
     JobRow,
     LimitRow,
     PermitsAskedRow,
@@ -44,6 +45,7 @@ from minutebook.domain.view_rows import (
     QueueRow,
     TaskRow,
 )
+from minutebook.domain.view_starts import Starts
 from minutebook.errors import BrokenFrameError
 from minutebook.ids import job_of
 from minutebook.store.port import Pending, Ranges, Rows
@@ -53,7 +55,6 @@ T = TypeVar("T")
 HOT_MAX: Final = 32_768
 """Jobs and open executions, taken together, that one partition keeps decoded."""
 
-_encode = msgspec.msgpack.Encoder().encode
 _DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
     kind: msgspec.msgpack.Decoder(kind).decode
     for kind in (
@@ -88,12 +89,19 @@ class PartitionView:
         """Keys of the commands answered since the caller last took them."""
         self.changed_keys: list[tuple[str, str, KeyRow]] = []
         """(tenant, id, row) of the API keys that changed since the caller last took them."""
-        self._rows = rows
+        self.rows = rows
         self.prefix = keys.partition_prefix(partition)
         self._hot_max = hot_max
         self.hot_jobs: dict[str, dict[str, HotJob]] = {}
         self.hot_executions: dict[str, dict[str, HotExecution]] = {}
         self.dirty: dict[str, dict[bytes, Any]] = {family: {} for family in FAMILIES}
+        self.changed_jobs: dict[bytes, HotJob] = {}
+        """Jobs whose progress changed since the last `drain`."""
+        self.changed_executions: dict[bytes, HotExecution] = {}
+        self.starts: list[Starts] = []
+        """Attempts that started since the last `drain`."""
+        self.starts_from = 0
+        """The first minute of which starts are kept, as of the last `drain`."""
         self.due_moves: list[tuple[str, int, int]] = []
         """(tenant, next instant that comes due before, and now) of jobs since the last `drain`; NONE_AT = none."""
         self.cursor = self.read("cursors", self.prefix, CursorRow) or CursorRow()
@@ -117,30 +125,30 @@ class PartitionView:
 
     def pending(self) -> int:
         """Rows changed since the last `drain`."""
-        return sum(map(len, self.dirty.values()))
+        changed = len(self.changed_jobs) + len(self.changed_executions)
+        return changed + sum(map(len, self.dirty.values()))
 
     def drain(self) -> Pending:
         """All rows changed since the last call, encoded: to be written at once, in one batch."""
-        found = {
-            family: {key: None if row is None else _encode(row) for key, row in dirty.items()}
-            for family, dirty in self.dirty.items()
-            if dirty
-        }
-        if self.due_moves:
-            found["due_counts"] = self._drain_due()
-        for dirty in self.dirty.values():
-            dirty.clear()
+        found = drained(self)
+        self._clear()
         self._cool()
         return found
+
+    def _clear(self) -> None:
+        for dirty in self.dirty.values():
+            dirty.clear()
+        self.changed_jobs.clear()
+        self.changed_executions.clear()
+        self.due_moves.clear()
+        self.starts.clear()
 
     def reset(self) -> Ranges:
         """Forget everything; the ranges to delete. The log is to be folded again from its start."""
         end = keys.partition_prefix(self.partition + 1)
         self.hot_jobs.clear()
         self.hot_executions.clear()
-        for dirty in self.dirty.values():
-            dirty.clear()
-        self.due_moves.clear()
+        self._clear()
         self.answered.clear()
         self.changed_keys.clear()
         self.cursor = CursorRow()
@@ -164,7 +172,7 @@ class PartitionView:
         """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, by id. Reads committed rows only."""
         prefix = keys.job_row(self.prefix, tenant, "")
         first = prefix + start.encode()
-        for key, value in self._rows.scan("jobs", first, first + b"\xff"):
+        for key, value in self.rows.scan("jobs", first, first + b"\xff"):
             job_id = key[len(prefix) :].decode()
             found = self.job(tenant, job_id)
             if found is not None:
@@ -177,7 +185,7 @@ class PartitionView:
         if current is not None and (through is None or current.version <= through):
             yield current
         start, end = keys.versions_of(job, through)
-        for _, value in self._rows.scan("versions", start, end):
+        for _, value in self.rows.scan("versions", start, end):
             yield _DECODERS[JobRow](value)
 
     def executions(
@@ -187,23 +195,22 @@ class PartitionView:
         job = keys.job_row(self.prefix, tenant, job_id)
         first, end = keys.executions_of(job)
         decode = _DECODERS[ExecutionRow]
-        for key, value in self._rows.scan("executions", max(first, start), end):
+        for key, value in self.rows.scan("executions", max(first, start), end):
             yield key, f"{job_id}:{keys.execution_suffix(job, key)}", decode(value)
 
     def has_execution(self, tenant: str, job_id: str, at: int) -> bool:
         """Whether the instant of a job became an execution, which may still be open."""
-        key = keys.execution_row(keys.job_row(self.prefix, tenant, job_id), at)
-        return self.read("executions", key, ExecutionRow) is not None
+        return (
+            self.execution_at(keys.execution_row(keys.job_row(self.prefix, tenant, job_id), at)) is not None
+        )
 
     def skipped(self, tenant: str, job_id: str, start_at: int) -> Iterator[ExecutionRow]:
         """Ranges of skipped instants of a job that end at `start_at` or later, by time. Reads committed rows only."""
         job = keys.job_row(self.prefix, tenant, job_id)
-        for _, first_at in self._rows.scan(
+        for _, first_at in self.rows.scan(
             "skips", keys.execution_row(job, start_at), keys.executions_of(job)[1]
         ):
-            row = self.read(
-                "executions", keys.execution_row(job, _DECODERS[int](first_at), b"s"), ExecutionRow
-            )
+            row = self.execution_at(keys.execution_row(job, _DECODERS[int](first_at), b"s"))
             if row is not None:
                 yield row
 
@@ -214,7 +221,7 @@ class PartitionView:
     def commands(self, tenant: str, command_id: str) -> Iterator[CommandRow]:
         """What commands with that id were answered, whichever job they were for. Reads committed rows only."""
         start = keys.command_row(self.prefix, tenant, command_id, "")
-        for _, value in self._rows.scan("commands", start, start[:-1] + b"\1"):
+        for _, value in self.rows.scan("commands", start, start[:-1] + b"\1"):
             yield _DECODERS[CommandRow](value)
 
     def queue(self, name: str) -> QueueRow | None:
@@ -224,8 +231,8 @@ class PartitionView:
     def queues(self) -> Iterator[tuple[str, QueueRow]]:
         """(name, row) of this partition's copies of queues, by name. Reads committed rows only."""
         end = keys.partition_prefix(self.partition + 1)
-        for key, value in self._rows.scan("queues", self.prefix, end):
-            yield key[len(self.prefix) :].decode(), _DECODERS[QueueRow](value)
+        for key, row in self.rows_of("queues", self.prefix, end, QueueRow):
+            yield key[len(self.prefix) :].decode(), row
 
     def limit(self, tenant: str, name: str) -> LimitRow | None:
         """This partition's copy of a limit, a deleted one too."""
@@ -234,7 +241,7 @@ class PartitionView:
     def limits(self, tenant: str, start: str = "") -> Iterator[tuple[str, LimitRow]]:
         """(name, row) of this partition's copies of a tenant's limits, by name from `start` on. Reads committed rows only."""
         first = keys.limit_row(self.prefix, tenant, "")
-        for key, value in self._rows.scan("limits", first + start.encode(), first[:-1] + b"\1"):
+        for key, value in self.rows.scan("limits", first + start.encode(), first[:-1] + b"\1"):
             yield key[len(first) :].decode(), _DECODERS[LimitRow](value)
 
     def calendar(self, tenant: str, name: str) -> CalendarRow | None:
@@ -244,13 +251,13 @@ class PartitionView:
     def calendars(self, tenant: str, start: str = "") -> Iterator[tuple[str, CalendarRow]]:
         """(name, row) of this partition's copies of a tenant's calendars, by name from `start` on. Reads committed rows only."""
         first = keys.calendar_row(self.prefix, tenant, "")
-        for key, value in self._rows.scan("calendars", first + start.encode(), first[:-1] + b"\1"):
+        for key, value in self.rows.scan("calendars", first + start.encode(), first[:-1] + b"\1"):
             yield key[len(first) :].decode(), _DECODERS[CalendarRow](value)
 
     def calendar_jobs(self, tenant: str, name: str) -> Iterator[str]:
         """Ids of jobs of this partition that depend, or depended, on a calendar. Reads committed rows only."""
         first = keys.calendar_job_row(self.prefix, tenant, name, "")
-        for key, _ in self._rows.scan("calendar_jobs", first, first[:-1] + b"\1"):
+        for key, _ in self.rows.scan("calendar_jobs", first, first[:-1] + b"\1"):
             yield key[len(first) :].decode()
 
     def permits_used(self, tenant: str, name: str) -> PermitsUsedRow:
@@ -263,19 +270,6 @@ class PartitionView:
         key = keys.limit_row(self.prefix, tenant, name)
         return self.read("permits_asked", key, PermitsAskedRow) or PermitsAskedRow()
 
-    def lacks_permit(self, tenant: str, key: str, now: int) -> bool:
-        """Whether what is queued here with that key (empty = none) waits for a permit: one is asked for and has not come,
-        or a limit that holds is paused at `now`.
-        """
-        for name in {key, ""}:
-            limit = self.limit(tenant, name)
-            if limit is None or limit.is_deleted:
-                continue
-            asked = self.permits_asked(tenant, name)
-            if now < limit.paused_until or (asked.version == limit.version and asked.count):
-                return True
-        return False
-
     def task(self, name: str) -> TaskRow | None:
         """What a task takes, where this partition is its home."""
         return self.read("tasks", self.prefix + name.encode(), TaskRow)
@@ -283,7 +277,7 @@ class PartitionView:
     def tasks(self) -> Iterator[tuple[str, TaskRow]]:
         """(name, row) of the declared tasks whose home this is, by name. Reads committed rows only."""
         end = keys.partition_prefix(self.partition + 1)
-        for key, value in self._rows.scan("tasks", self.prefix, end):
+        for key, value in self.rows.scan("tasks", self.prefix, end):
             yield key[len(self.prefix) :].decode(), _DECODERS[TaskRow](value)
 
     def execution(self, tenant: str, execution: str) -> ExecutionRow | None:
@@ -296,42 +290,44 @@ class PartitionView:
         if key is None:
             return None
         # A range of skipped instants goes by its first one.
-        return self.read("executions", key, ExecutionRow) or self.read("executions", key + b"s", ExecutionRow)
+        return self.execution_at(key) or self.execution_at(key + b"s")
+
+    def execution_at(self, key: bytes) -> ExecutionRow | None:
+        """The execution under a key."""
+        hot = self.changed_executions.get(key)
+        return self.read("executions", key, ExecutionRow) if hot is None else hot.row
 
     def dead(self, tenant: str, start: bytes = b"") -> Iterator[tuple[bytes, int, str, DeadRow]]:
         """(key, given up at, execution id, row) of dead executions, the earliest first. Reads committed rows only."""
         first = keys.dead_row(self.prefix, tenant, 0, "")
         end = first[:-9] + b"\1"
-        for key, value in self._rows.scan("dead", max(first, start), end):
+        for key, value in self.rows.scan("dead", max(first, start), end):
             at, name = keys.dead_parts(key, first)
             yield key, at, name, _DECODERS[DeadRow](value)
 
     def alerts(self, tenant: str) -> Iterator[AlertRow]:
         """The latest alerts of a tenant, in no order. Reads committed rows only."""
         start = keys.alert_rows(self.prefix, tenant)
-        for _, value in self._rows.scan("alerts", start, start[:-1] + b"\1"):
-            yield _DECODERS[AlertRow](value)
-
-    def operation(self, tenant: str, operation: str) -> OperationRow | None:
-        """An operation whose home this partition is."""
-        return self.read(OPERATIONS, operation_row(self.prefix, tenant, operation), OperationRow)
-
-    def operations(self, tenant: str) -> Iterator[OperationRow]:
-        """A tenant's operations whose home this partition is, by id. Reads committed rows only."""
-        start = operation_row(self.prefix, tenant, "")
-        for _, value in self._rows.scan(OPERATIONS, start, start[:-1] + b"\1"):
-            yield _DECODERS[OperationRow](value)
+        yield from (row for _, row in self.rows_of("alerts", start, start[:-1] + b"\1", AlertRow))
 
     def due_in(self, tenant: str, minute: int) -> int:
         """How many jobs of a tenant have their next instant in that minute, counted from the epoch. Reads committed rows only."""
-        stored = self._rows.get("due_counts", keys.due_row(self.prefix, tenant, minute))
+        stored = self.rows.get("due_counts", keys.due_row(self.prefix, tenant, minute))
         return 0 if stored is None else _DECODERS[int](stored)
 
     def due_counts(self, tenant: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         """(minute, jobs due in it) of a tenant, from minute `start` up to `end`, not included. Reads committed rows only."""
         first, last = (keys.due_row(self.prefix, tenant, minute) for minute in (start, end))
-        for key, value in self._rows.scan("due_counts", first, last):
+        for key, value in self.rows.scan("due_counts", first, last):
             yield keys.due_minute(key), _DECODERS[int](value)
+
+    def tenants_due(self) -> Iterator[str]:
+        """Tenants that have a job with a next instant, by name: from one to the next. Reads committed rows only."""
+        start, end = self.prefix, keys.partition_prefix(self.partition + 1)
+        while (key := next((key for key, _ in self.rows.scan("due_counts", start, end)), None)) is not None:
+            tenant = keys.due_tenant(key)
+            yield tenant
+            start = self.prefix + f"{tenant}\1".encode()
 
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""
@@ -343,14 +339,14 @@ class PartitionView:
         """A row, pending or stored; None where there is none."""
         found = self.dirty[family].get(key)
         if found is None:
-            stored = self._rows.get(family, key)
+            stored = self.rows.get(family, key)
             found = None if stored is None else _DECODERS[kind](stored)
         return found
 
     def rows_of(self, family: str, start: bytes, end: bytes, kind: type[T]) -> Iterator[tuple[bytes, T]]:
         """(key, row) with start <= key < end. Reads committed rows only."""
         decode = _DECODERS[kind]
-        for key, value in self._rows.scan(family, start, end):
+        for key, value in self.rows.scan(family, start, end):
             yield key, decode(value)
 
     def _cool(self) -> None:
@@ -377,7 +373,7 @@ class PartitionView:
             progress = self.read("progress", key, Progress)
             if progress is None:
                 raise BrokenFrameError(f"job {tenant}/{job_id} is not there")
-            found = hot[job_id] = HotJob(key, progress)
+            found = hot[job_id] = HotJob(key, progress, tenant, job_id.encode(), None, progress.status)
         return found
 
     def open_execution(self, tenant: str, execution: str) -> HotExecution:
@@ -394,7 +390,33 @@ class PartitionView:
         row = None if key is None else self.read("executions", key, ExecutionRow)
         if key is None or row is None:
             raise BrokenFrameError(f"execution {tenant}/{execution} is not there")
-        return HotExecution(key, row, job)
+        hot = HotExecution(key, row, job, *(row.lane or self.lane(job, row.version)))
+        hot.filed = view_index.execution_entries(self.partition, hot)
+        return hot
+
+    def entered(self, key: bytes, row: ExecutionRow, job: HotJob) -> HotExecution:
+        """A new execution of a job."""
+        hot = self.changed_executions[key] = HotExecution(key, row, job, *self.lane(job, row.version))
+        return hot
+
+    def card(self, job: HotJob) -> JobCard:
+        """What lists need of a job. Raises BrokenFrameError where it has no version."""
+        if job.card is None:
+            row = self.read("jobs", job.key, JobRow)
+            if row is None:
+                raise BrokenFrameError(f"job {job.tenant}/{job.name.decode()} has no version")
+            job.card = keys.card_of(row)
+        return job.card
+
+    def lane(self, job: HotJob, version: int) -> tuple[str, str]:
+        """Task and queue of a version of a job. Raises BrokenFrameError where it is not there."""
+        card = self.card(job)
+        if card.version != version:
+            row = self.read("versions", keys.version_row(job.key, version), JobRow)
+            if row is None:
+                raise BrokenFrameError(f"job {job.tenant}/{job.name.decode()} has no version {version}")
+            card = keys.card_of(row)
+        return card.task, card.queue
 
     def _execution_key(self, tenant: str, execution: str, job: bytes) -> bytes | None:
         """Key of an execution's row; None for an id that names none."""
@@ -408,7 +430,7 @@ class PartitionView:
 
     def touch(self, hot: HotExecution) -> Attempt:
         """The latest attempt of an execution that is about to change."""
-        self.dirty["executions"][hot.key] = hot.row
+        self.changed_executions[hot.key] = hot
         return hot.row.last
 
     def further(self, hot: HotExecution, status: str, due_at: int, queued_at: int) -> None:
@@ -435,27 +457,12 @@ class PartitionView:
         before_at = progress.coming_at
         progress.status, progress.next_at = status or progress.status, next_at
         self.due_moves.append((tenant, before_at, progress.coming_at))
-        self.dirty["progress"][job.key] = progress
-
-    def _drain_due(self) -> dict[bytes, bytes | None]:
-        """The due counts that changed; a minute in which nothing is due any more has no row."""
-        changes: Counter[tuple[str, int]] = Counter()
-        for (tenant, before_at, next_at), count in Counter(self.due_moves).items():
-            if before_at >= 0:
-                changes[tenant, before_at // keys.MINUTE_MS] -= count
-            if next_at >= 0:
-                changes[tenant, next_at // keys.MINUTE_MS] += count
-        self.due_moves.clear()
-        found: dict[bytes, bytes | None] = {}
-        for (tenant, minute), change in changes.items():
-            count = self.due_in(tenant, minute) + change
-            found[keys.due_row(self.prefix, tenant, minute)] = _encode(count) if count else None
-        return found
+        self.changed_jobs[job.key] = job
 
     def settle(self, job: HotJob) -> None:
         """Close a job that has come to its end."""
         progress = job.progress
-        self.dirty["progress"][job.key] = progress
+        self.changed_jobs[job.key] = job
         status = closed_status(progress.status, progress.next_at, progress.open, progress.last_outcome)
         if status is not None:
             progress.status = status
@@ -473,9 +480,7 @@ class PartitionView:
         actor: str | None = None,
         why: str | None = None,
     ) -> None:
-        """What a command was answered, for those who wait for it, and who wanted it and why: as the event says, where
-        `actor` and `why` are not given.
-        """
+        """What a command was answered, and who wanted it and why: as the event says, where these two are not given."""
         row = CommandRow(
             command,
             job_id,

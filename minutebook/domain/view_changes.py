@@ -11,7 +11,7 @@ from minutebook.domain import events as facts
 from minutebook.domain import view_calendars
 from minutebook.domain import view_rows as keys
 from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED
-from minutebook.domain.view_rows import JobRow, Pause
+from minutebook.domain.view_rows import JobRow, Pause, card_of
 from minutebook.errors import BrokenFrameError
 
 if TYPE_CHECKING:
@@ -73,13 +73,18 @@ def _edited(view: PartitionView, event: facts.JobEdited) -> None:
     after = version_of(definition)
     # Of a job that fires once, the instant may be on record: then nothing comes any more, but its time stays.
     first_at = after.first_at if after.first_at != NONE_AT else before.first_at
-    view.dirty["jobs"][job.key] = replace(
+    if job.card is None:
+        job.card = card_of(before)
+    if job.filed_card is None:
+        job.filed_card = job.card
+    edited = view.dirty["jobs"][job.key] = replace(
         after,
         version=event.version,
         first_at=first_at,
         created_at=before.created_at if before.created_at != NONE_AT else before.accepted_at,
         reason=event.reason,
     )
+    job.card = card_of(edited)
     view_calendars.entered(view, definition.tenant, definition.job_id, definition.timing)
     job.progress.version = event.version
     view.move_next(definition.tenant, job, definition.next_at)

@@ -27,6 +27,7 @@ from minutebook.domain.view_rows import (
     QueueRow,
     Skip,
     TaskRow,
+    card_of,
 )
 from minutebook.ids import execution_id
 
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
 
 def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
     key = keys.job_row(view.prefix, event.tenant, event.job_id)
-    view.dirty["jobs"][key] = version_of(event)
+    row = view.dirty["jobs"][key] = version_of(event)
     view_calendars.entered(view, event.tenant, event.job_id, event.timing)
     progress = Progress(ACTIVE, event.next_at)
-    view.dirty["progress"][key] = progress
-    view.hot_jobs.setdefault(event.tenant, {})[event.job_id] = HotJob(key, progress)
+    job = HotJob(key, progress, event.tenant, event.job_id.encode(), card_of(row))
+    view.changed_jobs[key] = view.hot_jobs.setdefault(event.tenant, {})[event.job_id] = job
     view.due_moves.append((event.tenant, NONE_AT, event.next_at))
     view.answer(event, "SubmitJob", job_id=event.job_id, tenant=event.tenant, version=1)
 
@@ -66,8 +67,7 @@ def _requested(view: PartitionView, event: facts.ExecutionRequested) -> None:
     key = keys.execution_row(job.key, at, event.execution.rpartition(":")[2].encode())
     row = ExecutionRow(job.progress.version, at, "", Attempt(1, "scheduled", at))
     view.dirty["requests"][view.prefix + f"{event.tenant}\0{event.execution}".encode()] = at
-    view.dirty["executions"][key] = row
-    view.hot_executions.setdefault(event.tenant, {})[event.execution] = HotExecution(key, row, job)
+    view.hot_executions.setdefault(event.tenant, {})[event.execution] = view.entered(key, row, job)
     job.progress.open += 1
     view.settle(job)
     view.answer(event, "RunJobNow", job_id=event.job_id, tenant=event.tenant, version=job.progress.version)
@@ -80,8 +80,7 @@ def _placed(view: PartitionView, event: facts.ExecutionsPlaced) -> None:
         key = keys.execution_row(job.key, scheduled_at)
         attempt = Attempt(1, "scheduled", due_at, is_held=place_at == NONE_AT)
         row = ExecutionRow(event.version, scheduled_at, "", attempt)
-        view.dirty["executions"][key] = row
-        hots[execution_id(event.job_id, scheduled_at)] = HotExecution(key, row, job)
+        hots[execution_id(event.job_id, scheduled_at)] = view.entered(key, row, job)
     if event.next_at != UNCHANGED:
         view.move_next(event.tenant, job, event.next_at)
     job.progress.open += len(event.scheduled_at)
@@ -93,9 +92,8 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
     key = keys.execution_row(job.key, event.first_at, b"s")
     skip = Skip(event.reason, event.last_at, event.count)
     attempt = Attempt(1, "skipped", event.first_at, ended_at=view.now)
-    view.dirty["executions"][key] = ExecutionRow(
-        job.progress.version, event.first_at, "skipped", attempt, skip=skip
-    )
+    row = ExecutionRow(job.progress.version, event.first_at, "skipped", attempt, skip=skip)
+    view.entered(key, row, job)
     view.dirty["skips"][keys.execution_row(job.key, event.last_at)] = event.first_at
     if event.next_at != UNCHANGED:
         view.move_next(event.tenant, job, event.next_at)
@@ -107,16 +105,21 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
 
 
 def _come(view: PartitionView, event: Any, status: str) -> None:
-    now, dirty, progresses = view.now, view.dirty["executions"], view.dirty["progress"]
+    now, changed, changed_jobs = view.now, view.changed_executions, view.changed_jobs
     execution_row = keys.execution_row
     sessions, session = _sessions(event)
+    tasks, queues = event.tasks, event.queues
     jobs = [view.hot_jobs.setdefault(tenant, {}) for tenant in event.tenants]
     hots = [view.hot_executions.setdefault(tenant, {}) for tenant in event.tenants]
     started_at = now if status == "running" else NONE_AT
     left_at: list[int] = []
-    for tenant, execution, version, scheduled_at, due_at, next_at, holder in zip(
+    if status == "running":
+        view.starts.append((now, event.tenants, event.tenant, event.due_at))
+    for tenant, execution, task, queue, version, scheduled_at, due_at, next_at, holder in zip(
         event.tenant,
         event.executions,
+        event.task,
+        event.queue,
         event.versions,
         event.scheduled_at,
         event.due_at,
@@ -134,12 +137,12 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
         progress.open += 1
         left_at.append(progress.next_at)
         progress.next_at = next_at
-        progresses[job.key] = progress
+        changed_jobs[job.key] = job
         key = execution_row(job.key, scheduled_at)
         attempt = Attempt(1, status, due_at, now, started_at, NONE_AT, sessions[holder])
         row = ExecutionRow(version, scheduled_at, "", attempt)
-        dirty[key] = row
-        hots[tenant][execution] = HotExecution(key, row, job)
+        hot = HotExecution(key, row, job, tasks[task], queues[queue])
+        changed[key] = hots[tenant][execution] = hot
     names = map(event.tenants.__getitem__, event.tenant)
     view.due_moves.extend(zip(names, left_at, event.next_at, strict=True))
 
@@ -160,21 +163,23 @@ def _queued(view: PartitionView, event: facts.ExecutionsQueued) -> None:
 
 
 def _granted(view: PartitionView, event: facts.ExecutionsGranted) -> None:
-    now, dirty, sessions = view.now, view.dirty["executions"], event.sessions
+    now, changed, sessions = view.now, view.changed_executions, event.sessions
+    due_ats: list[int] = []
     hots = [view.hot_executions.setdefault(tenant, {}) for tenant in event.tenants]
     for tenant, execution, holder in zip(event.tenant, event.executions, event.session, strict=True):
         hot = hots[tenant].get(execution) or view.open_execution(event.tenants[tenant], execution)
-        row = hot.row
-        attempt = row.last
+        attempt = hot.row.last
         attempt.status, attempt.started_at, attempt.session = "running", now, sessions[holder]
-        dirty[hot.key] = row
+        due_ats.append(attempt.due_at)
+        changed[hot.key] = hot
+    view.starts.append((now, event.tenants, event.tenant, due_ats))
 
 
 # -- attempts end
 
 
 def _succeeded(view: PartitionView, event: facts.AttemptsSucceeded) -> None:
-    now, dirty, progresses = view.now, view.dirty["executions"], view.dirty["progress"]
+    now, changed, changed_jobs = view.now, view.changed_executions, view.changed_jobs
     hots = [view.hot_executions.setdefault(tenant, {}) for tenant in event.tenants]
     results = event.results or repeat(b"", len(event.executions))
     for tenant, execution, result in zip(event.tenant, event.executions, results, strict=True):
@@ -183,12 +188,12 @@ def _succeeded(view: PartitionView, event: facts.AttemptsSucceeded) -> None:
         row.outcome = "succeeded"
         attempt = row.last
         attempt.status, attempt.ended_at, attempt.result = "succeeded", now, result
-        dirty[hot.key] = row
+        changed[hot.key] = hot
         progress = job.progress
         progress.open -= 1
         progress.succeeded += 1
         progress.last_outcome = "succeeded"
-        progresses[job.key] = progress
+        changed_jobs[job.key] = job
         if not progress.open and progress.next_at < 0:
             view.settle(job)
 
@@ -277,6 +282,8 @@ def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
     ended_at = view.touch(hot).ended_at
     view.dirty["dead"][keys.dead_row(view.prefix, event.tenant, ended_at, event.execution)] = None
     row.outcome, row.version, row.generation = "", event.version, event.generation
+    if event.is_edited:
+        row.lane = (hot.task, hot.queue)
     view.further(hot, "scheduled", event.accepted_at, NONE_AT)
     progress.open += 1
     progress.dead -= 1

@@ -98,3 +98,20 @@ def _put_used(
     left = tuple(sorted((partition, count) for partition, count in demands.items() if count > 0))
     key = keys.limit_row(view.prefix, tenant, limit)
     view.dirty["permits_used"][key] = PermitsUsedRow(version, in_use, left)
+
+
+# -- answers
+
+
+def lacks_permit(view: PartitionView, tenant: str, key: str, now: int) -> bool:
+    """Whether what is queued here with that key (empty = none) waits for a permit: one is asked for and has not come,
+    or a limit that holds is paused at `now`.
+    """
+    for name in {key, ""}:
+        limit = view.limit(tenant, name)
+        if limit is None or limit.is_deleted:
+            continue
+        asked = view.permits_asked(tenant, name)
+        if now < limit.paused_until or (asked.version == limit.version and asked.count):
+            return True
+    return False

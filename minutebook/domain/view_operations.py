@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -33,6 +33,18 @@ class OperationRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
 def operation_row(prefix: bytes, tenant: str, operation: str) -> bytes:
     """Key of an operation."""
     return prefix + f"{tenant}\0{operation}".encode()
+
+
+def operation_of(view: PartitionView, tenant: str, operation: str) -> OperationRow | None:
+    """An operation whose home this partition is."""
+    return view.read(FAMILY, operation_row(view.prefix, tenant, operation), OperationRow)
+
+
+def operations_of(view: PartitionView, tenant: str) -> Iterator[OperationRow]:
+    """A tenant's operations whose home this partition is, by id. Reads committed rows only."""
+    start = operation_row(view.prefix, tenant, "")
+    for _, row in view.rows_of(FAMILY, start, start[:-1] + b"\1", OperationRow):
+        yield row
 
 
 def _started(view: PartitionView, event: facts.OperationStarted) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,12 @@ FAMILIES: Final = (
     "calendars",
     "calendar_jobs",
     "skips",
+    "job_index",
+    "job_counts",
+    "execution_index",
+    "execution_counts",
+    "execution_totals",
+    "starts",
     "api_keys",
     "audit",
 )
@@ -151,7 +157,10 @@ class Skip(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class ExecutionRow(msgspec.Struct, array_like=True, gc=False):
-    """An execution with its attempts, oldest first, or (`skip`) a range of instants without any."""
+    """An execution with its attempts, oldest first, or (`skip`) a range of instants without any.
+
+    `lane`: task and queue of one that was redriven with a payload of its own, which is no version of its job.
+    """
 
     version: int
     scheduled_at: int
@@ -160,6 +169,7 @@ class ExecutionRow(msgspec.Struct, array_like=True, gc=False):
     earlier: tuple[Attempt, ...] = ()
     skip: Skip | None = None
     generation: int = 0
+    lane: tuple[str, str] | None = None
 
 
 class CommandRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -290,6 +300,11 @@ def due_minute(key: bytes) -> int:
     return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
 
 
+def due_tenant(key: bytes) -> str:
+    """Tenant in a key of due counts."""
+    return key[_PARTITION.size : -_INSTANT.size - 1].decode()
+
+
 def version_row(job: bytes, version: int) -> bytes:
     """Key of a version of a job that is its version no more: the latest sorts first."""
     return job + b"\0" + _VERSION.pack(_VERSION_MAX - version)
@@ -370,16 +385,43 @@ def digest(rows: Rows, partition: int) -> bytes:
     return total.digest()
 
 
+class JobCard(NamedTuple):
+    """What lists need of a version of a job."""
+
+    version: int
+    created_at: int
+    task: str
+    queue: str
+    tags: tuple[str, ...]
+
+
+def card_of(row: JobRow) -> JobCard:
+    """The card of a version."""
+    created_at = row.accepted_at if row.created_at < 0 else row.created_at
+    return JobCard(row.version, created_at, row.task, row.queue, tuple(row.tags))
+
+
 class HotJob(msgspec.Struct, gc=False):
-    """A job's progress, decoded, and its key."""
+    """A job's progress, decoded, its key and id. `card`: that of its version, None until somebody asks.
+
+    `filed_status` and `filed_card`: how the indexes have it; no status = not yet, no card = as in `card`.
+    """
 
     key: bytes
     progress: Progress
+    tenant: str
+    name: bytes
+    card: JobCard | None = None
+    filed_status: str = ""
+    filed_card: JobCard | None = None
 
 
 class HotExecution(msgspec.Struct, gc=False):
-    """An execution, decoded, its key and its job."""
+    """An execution, decoded, its key, its job, and what it runs. `filed`: the entries that the indexes have of it."""
 
     key: bytes
     row: ExecutionRow
     job: HotJob
+    task: str
+    queue: str
+    filed: tuple[tuple[bytes, bytes], ...] = ()

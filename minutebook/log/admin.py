@@ -120,7 +120,7 @@ def _start_group_at_oldest(client: KafkaAdminClient, group: str) -> None:
     try:
         client.alter_configs([resource], raise_on_unknown=False)
     except (KafkaError, ValueError) as error:
-        log.warning("share group is not set to start at the oldest record", group=group, error=str(error))
+        log.warning("share_group_not_set", group=group, error=str(error))
 
 
 def check(kafka: KafkaSettings, partitions: int, inbox_partitions: int | None = None) -> list[Finding]:

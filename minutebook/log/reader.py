@@ -27,10 +27,11 @@ class Taken(NamedTuple):
 
 
 class Void(NamedTuple):
-    """A record that counts for nobody, but for the chain."""
+    """A record that counts for nobody, but for the chain. `kind`: offset, head, clock or foreign."""
 
     offset: int
     reason: str
+    kind: str
 
 
 def _sized(data: bytes | None) -> bytes:
@@ -76,10 +77,9 @@ class FrameReader:
             frame = decode_frame(record.value)
         except DecodeError as error:
             if _is_foreign(record.value):
-                return Void(record.offset, f"no frame: {error}")
+                return Void(record.offset, f"no frame: {error}", "foreign")
             raise BrokenFrameError(f"offset {record.offset}: {error}") from error
-        reason = self._fault(frame, record, before)
-        return Void(record.offset, reason) if reason else Taken(frame, record.stamp)
+        return self._fault(frame, record, before) or Taken(frame, record.stamp)
 
     def own(self, record: RawRecord, now: int) -> bool:
         """Take a record just appended by the caller, built on this very head; whether it is valid.
@@ -92,14 +92,15 @@ class FrameReader:
         self.position = record.offset
         return now <= record.stamp + self._bound_ms
 
-    def _fault(self, frame: Frame, record: RawRecord, before: bytes) -> str:
+    def _fault(self, frame: Frame, record: RawRecord, before: bytes) -> Void | None:
         if frame.offset != record.offset:
-            return f"declared for offset {frame.offset}"
+            return Void(record.offset, f"declared for offset {frame.offset}", "offset")
         if frame.head != before:
-            return "built on another head of the chain"
+            return Void(record.offset, "built on another head of the chain", "head")
         if frame.now > record.stamp + self._bound_ms:
-            return f"{frame.now - record.stamp} ms ahead of the broker's stamp"
-        return ""
+            ahead_ms = frame.now - record.stamp
+            return Void(record.offset, f"{ahead_ms} ms ahead of the broker's stamp", "clock")
+        return None
 
 
 def _is_foreign(value: bytes | None) -> bool:

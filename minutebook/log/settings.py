@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ssl
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from minutebook.errors import SettingsError
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 
@@ -23,6 +26,7 @@ class KafkaSettings(BaseSettings):
     )
     sasl_username: str | None = Field(default=None, description="user name; none = no SASL")
     sasl_password: SecretStr | None = Field(default=None, description="its password")
+    sasl_password_file: Path | None = Field(default=None, description="or the file that holds it")
     ssl_ca_file: str | None = Field(
         default=None, description="PEM file of the authority to trust; none = those of the system"
     )
@@ -53,7 +57,7 @@ class KafkaSettings(BaseSettings):
             found |= {
                 "sasl.mechanism": self.sasl_mechanism,
                 "sasl.username": self.sasl_username,
-                "sasl.password": self._password(),
+                "sasl.password": self.password(),
             }
         if self.ssl_ca_file is not None:
             found["ssl.ca.location"] = self.ssl_ca_file
@@ -65,8 +69,14 @@ class KafkaSettings(BaseSettings):
             return None
         return ssl.create_default_context(cafile=self.ssl_ca_file)
 
-    def _password(self) -> str | None:
-        return None if self.sasl_password is None else self.sasl_password.get_secret_value()
+    def password(self) -> str | None:
+        """The password of the user, None without one. Raises SettingsError for a file that cannot be read."""
+        if self.sasl_password is not None or self.sasl_password_file is None:
+            return None if self.sasl_password is None else self.sasl_password.get_secret_value()
+        try:
+            return self.sasl_password_file.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"MINUTEBOOK_KAFKA_SASL_PASSWORD_FILE cannot be read: {error}") from error
 
     def _credentials(self) -> dict[str, Any]:
         found: dict[str, Any] = {"security_protocol": self.security_protocol}
@@ -74,7 +84,7 @@ class KafkaSettings(BaseSettings):
             found |= {
                 "sasl_mechanism": self.sasl_mechanism,
                 "sasl_plain_username": self.sasl_username,
-                "sasl_plain_password": self._password(),
+                "sasl_plain_password": self.password(),
             }
         context = self.ssl_context()
         return found if context is None else found | {"ssl_context": context}

@@ -24,16 +24,29 @@ class MemoryRows:
 
     def scan(self, family: str, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """See `Rows.scan`. Rows written meanwhile may be missed, deleted ones are not shown."""
-        keys = self._sorted[family]
-        if keys is None:
-            keys = self._sorted[family] = sorted(self._rows[family])
-        rows = self._rows[family]
+        keys, rows = self._keys(family), self._rows[family]
         for index in range(bisect.bisect_left(keys, start), len(keys)):
             key = keys[index]
             if end is not None and key >= end:
                 return
             if key in rows:
                 yield key, rows[key]
+
+    def scan_back(self, family: str, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """See `Rows.scan_back`, and `scan`."""
+        keys, rows = self._keys(family), self._rows[family]
+        for index in range(bisect.bisect_left(keys, end) - 1, -1, -1):
+            key = keys[index]
+            if key < start:
+                return
+            if key in rows:
+                yield key, rows[key]
+
+    def _keys(self, family: str) -> list[bytes]:
+        keys = self._sorted[family]
+        if keys is None:
+            keys = self._sorted[family] = sorted(self._rows[family])
+        return keys
 
     def write(self, pending: Pending, ranges: Ranges) -> None:
         """See `Rows.write`."""

@@ -23,6 +23,10 @@ class Rows(Protocol):
         """Rows with start <= key < end in order of keys; `end` None = to the last."""
         ...
 
+    def scan_back(self, family: str, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Rows with start <= key < end, the last first."""
+        ...
+
     def write(self, pending: Pending, ranges: Ranges) -> None:
         """Ranges first, then all writes, atomically over all families."""
         ...

@@ -81,6 +81,16 @@ class RocksRows:
             bounds.set_iterate_upper_bound(end)
         yield from self._families[family].items(from_key=start, read_opt=bounds)
 
+    def scan_back(self, family: str, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """See `Rows.scan_back`."""
+        bounds = ReadOptions()
+        bounds.set_iterate_upper_bound(end)
+        found: Any = self._families[family].items(backwards=True, from_key=end, read_opt=bounds)
+        for key, value in found:
+            if key < start:
+                return
+            yield key, value
+
     def write(self, pending: Pending, ranges: Ranges) -> None:
         """See `Rows.write`."""
         batch = WriteBatch(raw_mode=True)

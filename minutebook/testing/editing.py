@@ -36,4 +36,5 @@ def submission_of(about: About, row: JobRow) -> SubmitJob:
         notify=row.notify,
         every_ms=None if row.every_ms < 0 else row.every_ms,
         timing=row.timing,
+        tags=row.tags,
     )

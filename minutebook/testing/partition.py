@@ -23,6 +23,7 @@ from minutebook.domain.view import PartitionView
 from minutebook.domain.view_rows import FAMILIES as VIEW_FAMILIES
 from minutebook.domain.view_rows import CursorRow
 from minutebook.domain.view_rows import digest as view_digest
+from minutebook.grant_spans import with_spans
 from minutebook.log.apply import move_cursor
 from minutebook.log.draft import Draft
 from minutebook.log.memory import MemoryEventLog
@@ -75,7 +76,8 @@ class Partition:
     def grant(self) -> list[Inbox]:
         """Everything that is due or queued and has a task that the worker knows goes to it; its inbox records."""
         placed = [*self._grant_queued(), *self._grant_due()]
-        found = outputs(self._book, placed, 0, 1, self._clock.now())
+        now = self._clock.now()
+        found = with_spans(self._book, outputs(self._book, placed, 0, 1, now), now)
         return [output.record for output in found if isinstance(output, ToSession)]
 
     def report(self, report: Report) -> None:

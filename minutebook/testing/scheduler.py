@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
+from minutebook import tracing
 from minutebook.client.models import CalendarsRequest, MisfireRequest, Overlap, RetryRequest
 from minutebook.client.times import datetime_of, instant_of
 from minutebook.clock import ManualClock
@@ -153,6 +154,7 @@ class InMemoryScheduler:
         start_deadline: Duration | None = None,
         priority: int = PRIORITY,
         limit: str = "",
+        tags: Sequence[str] = (),
     ) -> str:
         """Create a job and answer its id. `payload` is anything that JSON can say; without an instant it is due now.
 
@@ -187,8 +189,10 @@ class InMemoryScheduler:
                 every_ms=None if every is None else duration_ms(every),
                 zone=zone,
                 timeout_ms=duration_ms(timeout),
+                traceparent=tracing.current(),
                 priority=priority,
                 limit=limit,
+                tags=list(tags),
                 policy=_policy(retry, max_losses, deadline, start_deadline),
                 timing=_with(timing, misfire or MisfireRequest(), calendars or CalendarsRequest()),
             )

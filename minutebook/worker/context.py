@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import structlog
 
-from minutebook import ids
+from minutebook import ids, tracing
+from minutebook.actions import TASK
 from minutebook.client.times import datetime_of
 from minutebook.worker.progress import Note, noted
 
@@ -116,15 +117,22 @@ class Context:
         return self._phase.is_draining
 
     @property
+    def trace(self) -> str:
+        """W3C `traceparent` to pass on to what the task calls; empty where nothing is traced."""
+        return tracing.current() or self._run.traceparent
+
+    @property
     def logger(self) -> Any:
         """A structlog logger with the attempt's fields."""
         return structlog.get_logger("minutebook.task").bind(
+            action=TASK,
             job_id=self.job_id,
             execution_id=self.execution_id,
             attempt=self.attempt,
             task=self.task,
             queue=self.queue,
             tenant=self.tenant,
+            partition=self._run.partition,
         )
 
     def request_cancel(self) -> None:

@@ -134,6 +134,11 @@ class Exchange:
         """Whether no slot is taken and everything is reported and acknowledged."""
         return self._offers.free == self._offers.slots and all(session.is_quiet for session in self._sessions)
 
+    @property
+    def slots(self) -> tuple[int, int]:
+        """Busy and free ones."""
+        return self._offers.slots - self._offers.free, self._offers.free
+
     def reports(self, now: float) -> list[tuple[int, Report]]:
         """Reports that must go now, with their partitions; they count as on their way."""
         return [
@@ -220,7 +225,7 @@ def is_whole(record: Inbox) -> bool:
     if it is None:
         return True
     columns = (it.rows, it.tenant, it.executions, it.attempts, it.task, it.queue, it.scheduled_at, it.due_at)
-    sparse = (it.max_attempts, it.deadlines_at, it.details)
+    sparse = (it.max_attempts, it.deadlines_at, it.details, it.traceparents)
     rows = len(it.payloads)
     return all(len(column) == rows for column in (*columns, it.timeout_ms)) and all(
         len(column) in (0, rows) for column in sparse

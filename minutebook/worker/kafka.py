@@ -88,12 +88,12 @@ class KafkaChannel:
                 "make the topics: minutebook topics create" if is_missing else "start or reach the broker"
             )
             servers = self._kafka.bootstrap_servers
-            log.warning("kafka is away, trying on", servers=servers, error=repr(error), remedy=remedy)
+            log.warning("kafka_away", servers=servers, error=repr(error), remedy=remedy)
 
     def _say_back(self) -> None:
         if self._is_away:
             self._is_away = False
-            log.info("kafka is back")
+            log.info("kafka_back")
 
     async def _started_producer(self) -> AIOKafkaProducer:
         async with self._producer_lock:

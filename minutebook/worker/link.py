@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from minutebook.broker_clock import BrokerClock
 from minutebook.clock import Clock
 from minutebook.domain.commands import DeclareTask
 from minutebook.domain.records import Inbox, Report
@@ -29,6 +30,8 @@ from minutebook.worker.run import Ended, Orders
 from minutebook.worker.watch import EVERY_S, Watch
 
 UNACKNOWLEDGED_S: Final = 2.0
+SILENT_S: Final = 10.0
+"""The link looks twice a second."""
 PROGRESS_EVERY_S: Final = 0.25
 _CLOSE_S: Final = 2.0
 
@@ -41,8 +44,14 @@ class Link:
     """
 
     def __init__(
-        self, channel: Channel, profile: Profile, clock: Clock, declared: Sequence[DeclareTask] = ()
+        self,
+        channel: Channel,
+        profile: Profile,
+        clock: Clock,
+        declared: Sequence[DeclareTask] = (),
+        clock_bound_ms: int = 1_000,
     ) -> None:
+        self._clock_bound_ms = clock_bound_ms
         self._channel = channel
         self._profile = profile
         self._clock = clock
@@ -63,6 +72,10 @@ class Link:
         self.failed: asyncio.Future[None] = self._user_loop.create_future()
         self.quiet = asyncio.Event()
         self.stop_asked = asyncio.Event()
+        self.broker_clock = BrokerClock()
+        self.has_started = False
+        """Whether the broker ever took a report."""
+        self._looked_at = clock.monotonic()
 
     # -- called on the user's loop
 
@@ -84,6 +97,27 @@ class Link:
         self._call(lambda: self._main.cancel())
         await asyncio.to_thread(self._thread.join)
         return (self._exchange.drained, self._exchange.handed_back) if self._exchange else (0, 0)
+
+    # -- called from any thread
+
+    def slots(self) -> tuple[int, int]:
+        """Busy and free ones."""
+        return (0, self._profile.slots) if self._exchange is None else self._exchange.slots
+
+    def silence(self) -> str:
+        """Why the link is taken for dead; empty if it lives."""
+        silent_s = self._clock.monotonic() - self._looked_at
+        return f"the link stands still for {silent_s:.0f} s" if silent_s > SILENT_S else ""
+
+    def unready(self) -> str:
+        """Why nothing could be started now; empty if it could."""
+        if not self.has_started:
+            return "no report has reached the broker yet"
+        if self._is_leaving:
+            return "the worker leaves"
+        if self._is_overdue:
+            return "the broker does not acknowledge reports"
+        return self.broker_clock.fault(self._clock.now(), self._clock_bound_ms)
 
     def _call(self, callback: Callable[..., object], *args: object) -> None:
         """In the link's thread; nothing happens once that has ended, which `failed` has told."""
@@ -129,7 +163,7 @@ class Link:
             async with asyncio.timeout(_CLOSE_S):
                 await self._channel.close()
         except TimeoutError:
-            log.warning("left without saying goodbye to the broker")
+            log.warning("left_without_goodbye")
 
     async def _read(self, exchange: Exchange) -> None:
         while True:
@@ -147,14 +181,14 @@ class Link:
         for command in self._declared:
             if not await self._channel.command(task_key(command.name), codec.encode(command)):
                 log.warning(
-                    "tasks are not declared: payloads are checked here alone",
+                    "tasks_not_declared",
                     remedy="allow this worker to write job-commands",
                 )
                 return
 
     async def _look(self) -> None:
         while True:
-            now = self._clock.monotonic()
+            now = self._looked_at = self._clock.monotonic()
             self._watch.look(now)
             self._look_for_acks(now)
             await asyncio.sleep(EVERY_S)
@@ -162,9 +196,9 @@ class Link:
     def _look_for_acks(self, now: float) -> None:
         is_overdue = any(now - sent_at > UNACKNOWLEDGED_S for sent_at in self._sent_at.values())
         if is_overdue and not self._is_overdue:
-            log.warning("the broker does not acknowledge reports, trying on")
+            log.warning("reports_not_acknowledged")
         if self._is_overdue and not is_overdue:
-            log.info("the broker acknowledges reports again")
+            log.info("reports_acknowledged")
         self._is_overdue = is_overdue
 
     async def _speak(self, exchange: Exchange, group: asyncio.TaskGroup) -> None:
@@ -203,7 +237,10 @@ class Link:
         self._sent_at[partition] = sent_at
         stamp = await self._channel.send(partition, codec.encode(report))
         del self._sent_at[partition]
-        exchange.acknowledged(partition, report, stamp, sent_at, self._clock.monotonic())
+        now, wall = self._clock.monotonic(), self._clock.now()
+        exchange.acknowledged(partition, report, stamp, sent_at, now)
+        self.broker_clock.acknowledged(wall - int((now - sent_at) * 1_000), stamp, wall)
+        self.has_started = True
         self._woken.set()
 
     def _order(self, orders: Orders) -> None:
@@ -227,9 +264,9 @@ def _inbox(value: bytes) -> Inbox | None:
     try:
         record = codec.decode(value)
     except DecodeError as error:
-        log.error("an inbox record cannot be read", reason=str(error))
+        log.error("inbox_record_unreadable", reason=str(error))
         return None
     if not isinstance(record, Inbox) or not is_whole(record):
-        log.error("a broken record in the inbox", kind=type(record).__name__)
+        log.error("inbox_record_broken", kind=type(record).__name__)
         return None
     return record

@@ -15,6 +15,7 @@ from minutebook.worker.outcomes import Outcome
 class Run(msgspec.Struct, frozen=True, gc=False):
     """What a worker knows of an attempt. `session` is the number of the session that holds it; instants are ms, UTC;
     `start_by` is seconds on the worker's monotonic clock: later it is handed back. `details`: what the attempt before noted.
+    `traceparent`: the trace context that it goes on with, empty = none.
     """
 
     partition: int
@@ -33,6 +34,7 @@ class Run(msgspec.Struct, frozen=True, gc=False):
     max_attempts: int = DEFAULT.max_attempts
     deadline_at: int = -1
     details: bytes = b""
+    traceparent: str = ""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -75,7 +77,7 @@ class Orders(NamedTuple):
 
 def runs_of(record: Inbox, granted: Granted, number: int, start_by: float) -> list[Run]:
     """The rows of a record for session `number`. Token = frame offset x 65,536 + row."""
-    more = granted.max_attempts or granted.deadlines_at or granted.details
+    more = granted.max_attempts or granted.deadlines_at or granted.details or granted.traceparents
     plain = _plain_runs(record, granted, number, start_by)
     return _with_policies(plain, granted) if more else plain
 
@@ -88,6 +90,7 @@ def _with_policies(runs: list[Run], granted: Granted) -> list[Run]:
             max_attempts=granted.max_attempts[row] if granted.max_attempts else run.max_attempts,
             deadline_at=granted.deadlines_at[row] if granted.deadlines_at else -1,
             details=granted.details[row] if granted.details else b"",
+            traceparent=granted.traceparents[row] if granted.traceparents else "",
         )
         for row, run in enumerate(runs)
     ]

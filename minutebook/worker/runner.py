@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from minutebook.clock import Clock
-from minutebook.worker import outcomes
+from minutebook.tracing import Made
+from minutebook.worker import outcomes, spans
 from minutebook.worker.app import Task
 from minutebook.worker.context import Context, Phase
 from minutebook.worker.outcomes import Outcome, Verdict, failure_of, outcome_of
@@ -32,12 +33,19 @@ _Key = tuple[int, int]
 class _Live:
     """A run that is under way. `stop` says why it is being stopped."""
 
-    __slots__ = ("context", "future", "run", "started", "stop", "task", "timeout_ms", "timer")
+    __slots__ = ("context", "future", "run", "span", "started", "stop", "task", "timeout_ms", "timer")
 
     def __init__(
-        self, run: Run, task: Task[Any, Any], started: float, context: Context | None, timeout_ms: int
+        self,
+        run: Run,
+        task: Task[Any, Any],
+        started: float,
+        context: Context | None,
+        timeout_ms: int,
+        span: Made | None,
     ) -> None:
         self.run = run
+        self.span = span
         self.task = task
         self.started = started
         self.context = context
@@ -105,6 +113,7 @@ class Runner:
         if futures:
             await asyncio.wait(futures, timeout=patience_s)
         for live in self._live.values():
+            spans.end(live.span, Verdict.HANDED_BACK)
             self._tell(Ended(live.run, Verdict.HANDED_BACK))
         self._flush()
         self._is_closed = True
@@ -148,12 +157,18 @@ class Runner:
 
     def _call(self, run: Run, task: Task[Any, Any], started: float) -> Outcome:
         """Run a task that cannot suspend, here and now."""
+        span = spans.span_of(run)
+        outcome = self._outcome(run, task, started, span)
+        spans.end(span, outcome)
+        return outcome
+
+    def _outcome(self, run: Run, task: Task[Any, Any], started: float, span: Made | None) -> Outcome:
         try:
             payload = task.read(run.payload)
         except Exception as error:  # whatever the payload's library raises, the payload is at fault
             return outcomes.bad_payload(error)
         arguments = (payload, self._context(run, task, started)) if task.takes_context else (payload,)
-        context = self._context_vars.copy()
+        context = self._variables(span)
         try:
             return (
                 _step(context, task.function, arguments)
@@ -162,6 +177,11 @@ class Runner:
             )
         except (Exception, SystemExit, asyncio.CancelledError) as error:  # a task's exception is its result
             return failure_of(error)
+
+    def _variables(self, span: Made | None) -> contextvars.Context:
+        """What a task sees: the variables that the worker started with, and its span as the current one."""
+        copy = self._context_vars.copy()
+        return copy if span is None else span.enter(copy)
 
     def _context(self, run: Run, task: Task[Any, Any], started: float) -> Context:
         timeout_ms = self._timeout_ms(run, task, started)
@@ -184,13 +204,12 @@ class Runner:
             self._tell(Ended(run, outcomes.bad_payload(error)))
             return
         context = self._context(run, task, started) if task.takes_context else None
+        span = spans.span_of(run)
         arguments = (payload,) if context is None else (payload, context)
-        live = _Live(run, task, started, context, self._timeout_ms(run, task, started))
+        live = _Live(run, task, started, context, self._timeout_ms(run, task, started), span)
         self._live[run.key] = live
         live.timer = self._loop.call_later(live.timeout_ms / 1_000, self._interrupt, live, StopReason.TIMEOUT)
-        live.future = self._loop.create_task(
-            self._attempt(live, arguments), context=self._context_vars.copy()
-        )
+        live.future = self._loop.create_task(self._attempt(live, arguments), context=self._variables(span))
 
     async def _attempt(self, live: _Live, arguments: tuple[Any, ...]) -> None:
         function = live.task.function
@@ -199,7 +218,7 @@ class Runner:
                 outcome = outcome_of(await function(*arguments))
             else:
                 outcome = await self._loop.run_in_executor(
-                    self._threads, _plain, self._context_vars.copy(), function, arguments
+                    self._threads, _plain, self._variables(live.span), function, arguments
                 )
             if live.stop is StopReason.TIMEOUT:
                 outcome = outcomes.timed_out(live.timeout_ms)
@@ -230,6 +249,7 @@ class Runner:
     def _over(self, live: _Live, outcome: Outcome) -> None:
         assert live.timer is not None
         live.timer.cancel()
+        spans.end(live.span, outcome)
         self._live.pop(live.run.key, None)
         self._tell_live(live, outcome, frees_slot=True)
 

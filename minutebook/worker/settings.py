@@ -34,6 +34,16 @@ class WorkerSettings(BaseSettings):
         max_length=256,
         description="name for people; host and process id by default",
     )
+    metrics_port: int | None = Field(
+        None,
+        ge=0,
+        le=65_535,
+        description="port for `/livez /startupz /readyz /metrics`; needs the extra `prometheus`",
+    )
+    metrics_host: str = Field("127.0.0.1", description="address of that port")
+    clock_bound_ms: int = Field(
+        1_000, gt=0, description="a clock off the broker's by more is not ready: `/readyz` says so"
+    )
     grace_s: float = Field(30.0, ge=0, description="for tasks to finish when asked to leave")
 
     @field_validator("queues", mode="before")

@@ -34,9 +34,7 @@ class Watch:
             self._loop.call_soon_threadsafe(self._answer)
         elif now - self._asked_at > BLOCKED_S - EARLY_S and not self._is_reported:
             self._is_reported = True
-            log.warning(
-                "the event loop is blocked", seconds=round(now - self._asked_at, 1), stack=self._stack()
-            )
+            log.warning("event_loop_blocked", seconds=round(now - self._asked_at, 1), stack=self._stack())
 
     def _answer(self) -> None:
         self._asked_at = None

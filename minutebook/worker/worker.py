@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from minutebook import __version__
 from minutebook.client.mint import mint_id
 from minutebook.clock import Clock, SystemClock
 from minutebook.domain.commands import DeclareTask
+from minutebook.errors import SettingsError
+from minutebook.loop_lag import LoopLag
 from minutebook.worker.app import App
 from minutebook.worker.channel import Channel
 from minutebook.worker.exchange import Profile
@@ -18,6 +21,9 @@ from minutebook.worker.link import Link
 from minutebook.worker.run import Orders
 from minutebook.worker.runner import Runner
 from minutebook.worker.settings import WorkerSettings
+
+if TYPE_CHECKING:
+    from minutebook.worker.monitor import Monitor
 
 CANCEL_S: Final = 2.0
 FORCED_CANCEL_S: Final = 0.2
@@ -49,6 +55,8 @@ class Worker:
         self._settings = settings
         self._channel = channel
         self._clock = clock or SystemClock()
+        self.metrics_port: int | None = None
+        """Where it can be watched, while it runs with such a port."""
         self._asked = asyncio.Event()
         self._forced = asyncio.Event()
 
@@ -61,7 +69,13 @@ class Worker:
 
         Raises what breaks the link.
         """
-        link = Link(self._channel, self._profile(), self._clock, self._declared())
+        link = Link(
+            self._channel, self._profile(), self._clock, self._declared(), self._settings.clock_bound_ms
+        )
+        with self._watched(link):
+            return await self._work(link)
+
+    async def _work(self, link: Link) -> Drained:
         runner = Runner(
             self._app.tasks, self._settings.concurrency, self._clock, link.finish, link.board.note
         )
@@ -89,6 +103,26 @@ class Worker:
             await runner.abort(FORCED_CANCEL_S if self._forced.is_set() else CANCEL_S)
             await _first(FLUSH_S, link.quiet.wait(), link.failed)
 
+    @contextmanager
+    def _watched(self, link: Link) -> Iterator[None]:
+        """With a port for whoever watches, where one is asked for. Raises SettingsError where it cannot be had."""
+        it = self._settings
+        if it.metrics_port is None:
+            yield
+            return
+        lag = LoopLag(self._clock)
+        monitor = _monitor(link, lag)
+        try:
+            self.metrics_port = monitor.start(it.metrics_host, it.metrics_port)
+        except OSError as error:
+            raise SettingsError(f"metrics_port {it.metrics_port} cannot be had: {error}") from error
+        watching = asyncio.create_task(lag.run(), name="loop lag")
+        try:
+            yield
+        finally:
+            watching.cancel()
+            monitor.stop()
+
     def _declared(self) -> list[DeclareTask]:
         """What payloads the tasks take."""
         now, actor = self._clock.now(), f"worker:{self._settings.name}"
@@ -115,6 +149,16 @@ class Worker:
             lease_ms=it.lease_ms,
             pulse_ms=it.pulse_ms,
         )
+
+
+def _monitor(link: Link, lag: LoopLag) -> Monitor:
+    try:
+        from minutebook.worker.monitor import Monitor
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"metrics_port needs {error.name!r}: install it with `pip install 'minutebook[prometheus]'`"
+        ) from error
+    return Monitor(link, lag)
 
 
 def _obey(runner: Runner, orders: Orders) -> None:

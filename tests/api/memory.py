@@ -46,6 +46,7 @@ KEYS: dict[str, tuple[str, RoleName]] = {
     "key-worker": ("acme", "worker"),
     "key-other": ("other", "submitter"),
     "key-other-admin": ("other", "admin"),
+    "key-other-operator": ("other", "operator"),
 }
 
 
@@ -163,6 +164,7 @@ class Ready:
     """A readiness that tests set."""
 
     reason = ""
+    is_caught_up = True
 
     def unready(self) -> str:
         """See `Readiness`."""

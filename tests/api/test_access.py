@@ -16,7 +16,7 @@ from api.key_index import KeyIndex
 from api.openapi import document, scope_of
 from api.positions import Token, encode_token
 from api.problems import TABLE
-from api.routes import jobs
+from api.routes import jobs, problems
 from api.settings import KeyHolder, key_hash
 from minutebook.clock import ManualClock
 from tests.api.conftest import Callers
@@ -33,6 +33,9 @@ ADMINISTERS = [
 ]
 READS = [
     ("GET", "/v1/me"),
+    ("GET", "/v1/jobs"),
+    ("GET", "/v1/executions"),
+    ("GET", "/v1/overview"),
     ("GET", "/v1/jobs/a"),
     ("GET", "/v1/jobs/a/executions"),
     ("GET", "/v1/jobs/a/versions"),
@@ -153,7 +156,7 @@ def test_keyring_knows_hashes_alone() -> None:
 
 
 async def test_health_needs_no_credential(callers: Callers) -> None:
-    for path in PUBLIC:
+    for path in PUBLIC - {problems.PATH}:
         assert (await callers["nobody"].get(path)).json() == {"status": "ok"}
 
 
@@ -170,7 +173,7 @@ async def test_health_needs_no_credential(callers: Callers) -> None:
         ("GET", "/v1/jobs/..%2f..%2fadmin", 404, "not-found"),
         ("GET", "/v1/commands/%00", 404, "not-found"),
         ("PATCH", "/v1/jobs", 405, "method-not-allowed"),
-        ("GET", "/v1/jobs", 405, "method-not-allowed"),
+        ("GET", "/v1/jobs/batch/x", 404, "not-found"),
         ("POST", "/v1/jobs/a", 405, "method-not-allowed"),
         ("GET", "/v1/jobs/a?x=1", 400, "bad-parameter"),
         ("DELETE", "/v1/jobs/a?force=1", 400, "bad-parameter"),
@@ -196,7 +199,7 @@ async def test_senseless_request_is_a_problem(
 
 @pytest.mark.row("R13")
 async def test_wrong_method_names_the_right_ones(api: httpx.AsyncClient) -> None:
-    assert (await api.patch("/v1/jobs")).headers["allow"] == "POST"
+    assert (await api.patch("/v1/jobs")).headers["allow"] == "GET, POST"
     assert (await api.post("/v1/jobs/a")).headers["allow"] == "DELETE, GET, PATCH, PUT"
 
 

@@ -357,9 +357,22 @@ def test_job_is_submitted_under_a_limit(run: Run, capsys: pytest.CaptureFixture[
     assert "api" in capsys.readouterr().out
 
 
+def test_job_has_the_tags_that_it_is_given(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    at = ("--run-at", "2030-01-01T00:00:00Z")
+    assert run("job", "submit", "t", "--id", "a", *at, "--tag", "x", "--tag", "y", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["tags"] == ["x", "y"]
+    assert run("job", "show", "a") == 0
+    assert "x, y" in capsys.readouterr().out
+    assert run("job", "edit", "a", "--tag", "z", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["tags"] == ["z"]
+    assert run("job", "edit", "a", "--default", "tags", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["tags"] == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
+        (("job", "submit", "t", "--tag", "a b"), 4),
         (("execution", "show", "a:1"), 3),
         (("execution", "cancel", "a:1", "--yes"), 3),
         (("execution", "redrive", "a:1", "--yes"), 3),

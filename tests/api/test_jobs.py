@@ -415,6 +415,7 @@ async def test_nothing_is_answered_before_the_view_has_caught_up(
     api: httpx.AsyncClient, world: Installation
 ) -> None:
     world.ready.reason = "the view is still reading the log, 7 records left"
+    world.ready.is_caught_up = False
     for path in ("/v1/jobs/a", "/readyz", "/startupz"):
         answer = await api.get(path)
         assert (answer.status_code, answer.json()["code"]) == (503, "not-ready")

@@ -213,3 +213,12 @@ async def test_idempotency_key_of_a_megabyte_is_refused(port: Port, world: Insta
     assert status(await talk(port, post(JSON + key, b'{"task":"t"}'))) in (0, 400, 431)
     assert world.log.sent == []
     assert await alive(port)
+
+
+async def test_bytes_that_are_no_http_are_a_problem_too(port: Port) -> None:
+    answer = await talk(port, b"\x16\x03\x01\x02\x00 hello\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert status(answer) == 400
+    assert b"application/problem+json" in head
+    assert b'"code":"malformed"' in body
+    assert await alive(port)

@@ -71,6 +71,17 @@ def test_a_scan_goes_by_bytes_from_start_to_before_end(rows: Rows) -> None:
     assert listed(rows, "a", b"c", b"c") == []
 
 
+def test_a_scan_back_goes_from_before_end_to_start(rows: Rows) -> None:
+    put(rows, b"a", b"ab", b"b", b"b\x00", b"c", b"\xff")
+    found = [key for key, _ in rows.scan_back("a", b"a", b"b\x00")]
+    assert found == [b"b", b"ab", b"a"]
+    assert [key for key, _ in rows.scan_back("a", b"aa", b"c")] == [b"b\x00", b"b", b"ab"]
+    assert [key for key, _ in rows.scan_back("a", b"", b"\xff\xff")][:2] == [b"\xff", b"c"]
+    assert list(rows.scan_back("a", b"c", b"c")) == []
+    assert next(rows.scan_back("a", b"d", b"e"), None) is None
+    assert list(rows.scan_back("b", b"", b"z")) == []
+
+
 def test_ranges_are_deleted_before_writes(rows: Rows) -> None:
     put(rows, b"1", b"2", b"3", b"4")
     rows.write({"a": {b"2": b"new", b"4": None}}, [("a", b"1", b"3")])

@@ -206,4 +206,4 @@ async def test_producer_that_failed_is_replaced(kafka_ends: KafkaEnds) -> None:
         refused.cancel()
         await asyncio.wait([refused])
         assert await kafka_ends.channel.send(0, codec.encode(Report("w.0", 1, Pulse(1, -1)))) > 0
-    assert [entry["event"] for entry in logs] == ["kafka is away, trying on", "kafka is back"]
+    assert [entry["event"] for entry in logs] == ["kafka_away", "kafka_back"]

@@ -127,7 +127,7 @@ class Process:
             return ""
         before = len(self.log_file.read_text(errors="replace"))
         self._signal(signal.SIGUSR1)
-        eventually(lambda: '"event": "task"' in self.log_file.read_text(errors="replace")[before:], 5)
+        eventually(lambda: '"action": "stack"' in self.log_file.read_text(errors="replace")[before:], 5)
         said = self.log_file.read_text(errors="replace")[before:]
         return said.replace("\\n", "\n")[:40_000] + "\n"
 

@@ -28,7 +28,7 @@ def test_input_that_cannot_be_decided_is_refused_once(stack: Stack) -> None:
     assert {(event.topic, event.reason) for event in refused.values()} == {
         (topics.COMMANDS, "internal_error")
     }
-    assert owner.said("an input cannot be decided")
+    assert owner.said("input_not_decided")
     assert {home_of(command) for command in poison} <= set(range(PARTITIONS))
     assert verdict(stack) == []
 

@@ -88,7 +88,7 @@ def halts(stack: Stack, owner: Process, value: bytes) -> bool:
     """Whether the partition halts once its owner meets a record; the log is no longer readable for us either."""
     stack.produce(topics.EVENTS, PARTITION, value)
     stack.send(local_job())
-    return eventually(lambda: owner.said("partition halted") and not owner.is_ready())
+    return eventually(lambda: owner.said("partition_halted") and not owner.is_ready())
 
 
 def unknown_version(frame: bytes) -> bytes:
@@ -126,7 +126,7 @@ def test_log_whose_start_is_gone_halts_who_needs_it(stack: Stack) -> None:
     taken = [fact.partition for fact in stack.log.of(facts.OwnershipTaken)]
     owner.start()
 
-    assert eventually(lambda: owner.said("partition halted"))
+    assert eventually(lambda: owner.said("partition_halted"))
     stack.until("the others are served", lambda log: len(log.of(facts.OwnershipTaken)) == len(taken) + 3)
     again = [fact.partition for fact in stack.log.of(facts.OwnershipTaken)][len(taken) :]
     assert sorted(again) == [number for number in range(stack.partitions) if number != PARTITION]

@@ -15,7 +15,7 @@ from tests.docs.pages import PAGES, ROOT, Block, blocks, prose, spans
 STATES = ROOT / "docs" / "explanation" / "execution-states.md"
 PYTHON = [block for page in PAGES for block in blocks(page, "python")]
 FOLDERS = tuple(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
-SETTINGS = (ROOT / "docs" / "reference" / "settings.md").read_text()
+SETTINGS = "".join((ROOT / "docs" / "reference" / page).read_text() for page in ("settings.md", "cli.md"))
 OTHER_SETTINGS = {"MINUTEBOOK_ROUNDS", "MINUTEBOOK_TEST_BOOTSTRAP_SERVERS"}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TEST_NAME = re.compile(r"tests/[\w/.-]+::\w+")

@@ -6,7 +6,9 @@ import pytest
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from docs import generate_settings, generate_topics
+from docs import generate_actions, generate_cli, generate_metrics, generate_settings, generate_topics
+from minutebook.cli.exits import MEANING
+from minutebook.cli.nouns import commands
 
 
 def test_settings_page_is_what_the_classes_say() -> None:
@@ -17,6 +19,30 @@ def test_settings_page_is_what_the_classes_say() -> None:
 def test_topics_page_is_what_the_table_says() -> None:
     remedy = "run `python -m docs.generate_topics`"
     assert generate_topics.PAGE.read_text() == generate_topics.page(), remedy
+
+
+def test_metrics_page_is_what_the_table_says() -> None:
+    remedy = "run `python -m docs.generate_metrics`"
+    assert generate_metrics.PAGE.read_text() == generate_metrics.page(), remedy
+
+
+def test_actions_page_is_what_the_list_says() -> None:
+    remedy = "run `python -m docs.generate_actions`"
+    assert generate_actions.PAGE.read_text() == generate_actions.page(), remedy
+
+
+def test_page_of_the_command_line_is_what_the_commands_say() -> None:
+    remedy = "run `python -m docs.generate_cli`"
+    assert generate_cli.PAGE.read_text() == generate_cli.page(), remedy
+
+
+def test_page_of_the_command_line_has_every_command_and_code() -> None:
+    page = generate_cli.PAGE.read_text()
+    for words, command in commands():
+        assert f"`minutebook {' '.join(words)}" in page
+        for option in command.params:
+            assert not option.envvar or f"`{option.envvar}`" in page or option.name == "output", option.name
+    assert all(f"| {code.value} | {meaning} |" in page for code, meaning in MEANING.items())
 
 
 def test_every_settings_class_is_on_the_page() -> None:

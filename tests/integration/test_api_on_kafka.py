@@ -15,6 +15,7 @@ from api.follower import Follower
 from api.problems import Refused
 from api.sender import KafkaCommandLog, Keyed
 from api.view import View
+from minutebook.broker_clock import BrokerClock
 from minutebook.clock import SystemClock
 from minutebook.domain import events as facts
 from minutebook.domain.commands import SubmitJob
@@ -169,7 +170,7 @@ async def test_view_follows_and_resumes_where_it_ended(
         await log.append(0, submitted("c"))
         assert await side.has("c")
         assert side.view.parts[0].job("acme", "ghost") is None
-        assert side.view.void_frames == 1
+        assert side.view.voids.total() == 1
     await log.append(0, submitted("d"))
     async with following(kafka, tmp_path / "one") as side:
         assert side.view.readers[0].position == 2
@@ -216,7 +217,7 @@ async def test_broken_log_halts_the_view(kafka: KafkaSettings, log: Log, tmp_pat
 
 
 async def test_commands_that_wait_share_a_record(kafka: KafkaSettings) -> None:
-    commands = KafkaCommandLog(kafka, PARTITIONS, 10)
+    commands = KafkaCommandLog(kafka, PARTITIONS, 10, SystemClock(), BrokerClock())
     sent = [
         SubmitJob(
             tenant="acme",
@@ -248,7 +249,7 @@ def unreachable() -> KafkaSettings:
 
 
 async def test_command_is_refused_while_no_broker_answers(unreachable: KafkaSettings) -> None:
-    commands = KafkaCommandLog(unreachable, PARTITIONS, 3)
+    commands = KafkaCommandLog(unreachable, PARTITIONS, 3, SystemClock(), BrokerClock())
     command = SubmitJob(tenant="acme", job_id="a", command_id="a", issued_at=0, task="t", payload=b"null")
     with pytest.raises(Refused) as refused:
         await commands.send(0, [Keyed("acme/a", command)])

@@ -71,7 +71,7 @@ def test_inputs_of_a_partition_are_assigned_to_one_process(stack: Stack) -> None
         assert shares[0] == shares[1] == shares[2] != set()
     everything = sorted(p for member in members for p in member[stack.kafka.topic(topics.COMMANDS)])
     assert everything == list(range(stack.partitions))
-    assert not any(owner.said("assigned apart") for owner in owners)
+    assert not any(owner.said("partition_assigned_apart") for owner in owners)
 
 
 @pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "stopped"])

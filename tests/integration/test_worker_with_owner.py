@@ -9,8 +9,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import httpx
 import pytest
+from opentelemetry import trace
+from prometheus_client.parser import text_string_to_metric_families
 
+from minutebook import tracing
 from minutebook.client.mint import mint_id
 from minutebook.domain import events as facts
 from minutebook.domain.commands import (
@@ -22,11 +26,13 @@ from minutebook.domain.commands import (
     SubmitJob,
 )
 from minutebook.domain.policy import Policy
+from minutebook.metrics import OWNERS, exported_by
 from minutebook.worker import App, Cancel, Context, Drained, Fail, Retry, Snooze, Worker, WorkerSettings
 from minutebook.worker.kafka import KafkaChannel
 from tests.crash.joblog import JobLog
 from tests.crash.ledger import Ledger
 from tests.crash.stack import TENANT, Stack, job, now_ms
+from tests.spans import collected, ids
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 GRANTS = (facts.ExecutionsDueGranted, facts.ExecutionsGranted)
@@ -303,3 +309,50 @@ async def test_leaving_worker_hands_its_tasks_to_another(stack: Stack) -> None:
         release.set()
         async with workers(stack, app, concurrency=5):
             assert await outcomes(stack, jobs) == {"succeeded": 5}
+
+
+async def test_a_run_goes_on_in_the_trace_of_its_submission(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner's process has no provider: it hands the context on where the run is near."""
+    app = App()
+
+    @app.task("traced")
+    async def traced(payload: None) -> None: ...
+
+    with collected(monkeypatch) as spans:
+        async with workers(stack, app):
+            with trace.get_tracer("test").start_as_current_span("submit") as submitted:
+                near = job(task="traced", run_at=now_ms() + 500, traceparent=tracing.current())
+            stack.send(near)
+            assert await outcomes(stack, [near]) == {"succeeded": 1}
+        (run,) = spans.named("run traced")
+    assert run.parent is not None
+    assert ids(run.parent) == ids(submitted.get_span_context())
+
+
+async def test_the_owner_exports_every_metric_and_counted_what_ran(stack: Stack) -> None:
+    app = App()
+
+    @app.task("counted")
+    async def counted(payload: None) -> None: ...
+
+    jobs = [job(task="counted", run_at=now_ms() + 500) for _ in range(10)]
+    async with workers(stack, app):
+        stack.submit(jobs)
+        assert await outcomes(stack, jobs) == {"succeeded": 10}
+    (owner,) = stack.processes
+    text = httpx.get(f"http://127.0.0.1:{owner.health_port}/metrics", trust_env=False).text
+    exported = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    assert exported == {row.name for row in exported_by(OWNERS)}
+    found = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    ended = ("queue", "default"), ("status", "succeeded"), ("task", "counted")
+    assert found["minutebook_attempts_finished_total", *ended] == 10
+    assert found["minutebook_due_lateness_seconds_count", ("queue", "default")] >= 10
+    assert found["minutebook_partition_lag_records", ("partition", "0"), ("topic", "job-commands")] == 0
+    assert found["minutebook_store_size_bytes", ("partition", "0")] > 0
+    assert found["minutebook_rebalances_total",] >= 1

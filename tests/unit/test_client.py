@@ -31,6 +31,7 @@ from minutebook.client import (
     UnavailableError,
 )
 from minutebook.client.change_models import JobVersionPage
+from minutebook.client.list_models import DueSoon, ExecutionsPage, JobPage, Lateness, Overview
 from minutebook.client.models import (
     AlertPage,
     Counts,
@@ -63,6 +64,8 @@ JOB = Job(
     created_at=NOW,
     executions=Counts(0, 0, 0, 0, 0),
 )
+
+OVERVIEW = Overview({"active": 1}, {"running": 2}, DueSoon(0, 1, 2), Lateness(1, None, 3_600), [0] * 60, NOW)
 
 
 def settings(retries_max: int = 3) -> ClientSettings:
@@ -316,6 +319,29 @@ async def test_dead_letters_keep_their_filter_over_pages() -> None:
     assert asked == [wanted, wanted | {"cursor": "next"}]
 
 
+async def test_lists_keep_their_filter_over_pages() -> None:
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append((request.url.path, dict(request.url.params)))
+        cursor = None if "cursor" in request.url.params else "next"
+        is_jobs = request.url.path == "/v1/jobs"
+        return answer(200, JobPage([JOB], cursor) if is_jobs else ExecutionsPage([], cursor))
+
+    async with client_of(handle) as client:
+        found = [item.id async for item in client.jobs(tag="x", created_from=NOW, order="created")]
+        assert [item async for item in client.all_executions(error_type="E", scheduled_until=NOW)] == []
+    assert found == ["a", "a"]
+    jobs = {"tag": "x", "from": NOW, "order": "created", "limit": "1000"}
+    executions = {"error_type": "E", "until": NOW, "limit": "1000"}
+    assert asked == [
+        ("/v1/jobs", jobs),
+        ("/v1/jobs", jobs | {"cursor": "next"}),
+        ("/v1/executions", executions),
+        ("/v1/executions", executions | {"cursor": "next"}),
+    ]
+
+
 async def test_alerts_keep_their_kind_over_pages() -> None:
     asked: list[dict[str, str]] = []
 
@@ -343,6 +369,12 @@ def test_sync_client_does_the_same() -> None:
     def handle(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/v1/queues":
             return answer(200, QueuePage([Queue("q", 1, [], paused=True)], None))
+        if request.url.path == "/v1/overview":
+            return answer(200, OVERVIEW)
+        if request.url.path == "/v1/jobs":
+            return answer(200, JobPage([JOB], None))
+        if request.url.path == "/v1/executions":
+            return answer(200, ExecutionsPage([], None))
         if request.url.path == "/v1/alerts":
             return answer(200, AlertPage([], None))
         if request.url.path == "/v1/dead-letters":
@@ -357,6 +389,9 @@ def test_sync_client_does_the_same() -> None:
         assert [item.paused for item in client.queues()] == [True]
         assert list(client.dead_letters(queue="q")) == []
         assert list(client.alerts()) == []
+        assert [job.id for job in client.jobs(status="active")] == ["a"]
+        assert list(client.all_executions(job_id="a")) == []
+        assert client.overview() == OVERVIEW
         assert client.execution("a:1", wait=1) == client.redrive("a:1") == client.cancel_execution("a:1")
 
 

@@ -138,7 +138,7 @@ async def test_alert_is_given_up_after_its_last_wait_with_a_line_in_the_log(benc
     assert bench.slept == list(RETRY_S)
     assert sum(RETRY_S) * 1_000 < PATIENCE_MS
     (line,) = lines
-    assert (line["event"], line["alert"], line["reason"]) == ("alert is not delivered", "x", "status 500")
+    assert (line["event"], line["alert"], line["reason"]) == ("alert_not_delivered", "x", "status 500")
     assert A not in str(line), "a URL may hold a secret"
     assert bench.made.settled_through() == 1
     assert bench.tally == {"given_up": 1, "retried": len(RETRY_S)}

@@ -77,14 +77,16 @@ def test_a_frame_at_another_offset_is_void() -> None:
     maker = log_of_three()
     reader = at_the_end(maker)
     frame = replace(maker.made([], T0), offset=2)
-    assert reader.take(next_record(maker, frame)) == Void(3, "declared for offset 2")
+    assert reader.take(next_record(maker, frame)) == Void(3, "declared for offset 2", "offset")
     assert reader.position == 3
 
 
 def test_a_frame_on_another_head_is_void() -> None:
     maker = log_of_three()
     frame = replace(maker.made([], T0), head=bytes(32))
-    assert at_the_end(maker).take(next_record(maker, frame)) == Void(3, "built on another head of the chain")
+    assert at_the_end(maker).take(next_record(maker, frame)) == Void(
+        3, "built on another head of the chain", "head"
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_of_two_frames_for_one_place_the_first_is_valid() -> None:
     other = encode_frame(maker.made([facts.MailTaken(1, 1, 1)], T0, owner="owner-2/b"))
     reader = at_the_end(maker)
     assert isinstance(reader.take(RawRecord(3, T0, None, other)), Taken)
-    assert reader.take(RawRecord(4, T0, None, mine)) == Void(4, "declared for offset 3")
+    assert reader.take(RawRecord(4, T0, None, mine)) == Void(4, "declared for offset 3", "offset")
 
 
 def test_a_reader_goes_on_from_a_kept_place() -> None:

@@ -434,7 +434,7 @@ def test_digest_and_reset_are_of_one_partition() -> None:
 def placed(*at: int, place_at: int = -1, next_at: int = -2) -> facts.ExecutionsPlaced:
     count = len(at)
     return facts.ExecutionsPlaced(
-        TENANT, "j", "overlap", 2, list(at), [one + 5 for one in at], [place_at] * count, next_at
+        TENANT, "j", "overlap", 1, list(at), [one + 5 for one in at], [place_at] * count, next_at
     )
 
 
@@ -446,7 +446,7 @@ def test_placed_instants_are_executions_that_are_scheduled(place_at: int, is_hel
     reader.view = PartitionView(reader.rows, 3)
     found = reader.history()
     assert [(name, row.version, row.scheduled_at, row.outcome) for name, row in found] == [
-        (f"j:{at}", 2, at, "") for at in (T, T + 60_000)
+        (f"j:{at}", 1, at, "") for at in (T, T + 60_000)
     ]
     assert [(row.last.status, row.last.due_at, row.last.is_held) for _, row in found] == [
         ("scheduled", at + 5, is_held) for at in (T, T + 60_000)

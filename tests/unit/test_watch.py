@@ -26,7 +26,7 @@ def reports(watch: Watch, *times: float) -> int:
     with structlog.testing.capture_logs() as logs:
         for now in times:
             watch.look(now)
-    return len([entry for entry in logs if entry["event"] == "the event loop is blocked"])
+    return len([entry for entry in logs if entry["event"] == "event_loop_blocked"])
 
 
 @pytest.fixture

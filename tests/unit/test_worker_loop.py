@@ -96,7 +96,7 @@ async def test_worker_that_may_not_declare_runs_all_the_same() -> None:
             running.owner.queue("j:1", "send", b'{"to":"ada"}')
             await running.owner.until(lambda: "j:1" in running.owner.succeeded)
     assert running.owner.channel.commands == []
-    assert [entry["remedy"] for entry in logs if "not declared" in entry["event"]] == [
+    assert [entry["remedy"] for entry in logs if entry["event"] == "tasks_not_declared"] == [
         "allow this worker to write job-commands"
     ]
 
@@ -534,8 +534,8 @@ async def test_damaged_inbox_records_are_passed_over() -> None:
             owner.queue("j:1", "quick")
             await owner.until(lambda: "j:1" in owner.succeeded)
     assert [entry["event"] for entry in logs] == [
-        "a broken record in the inbox",
-        "an inbox record cannot be read",
+        "inbox_record_broken",
+        "inbox_record_unreadable",
     ]
 
 
@@ -618,7 +618,7 @@ async def test_lease_that_cannot_be_renewed_stops_its_tasks() -> None:
             await running.owner.until(lambda: running.owner.held() == [])
             assert "j:1" not in running.owner.failed
     events = [entry["event"] for entry in logs]
-    assert events.count("the broker does not acknowledge reports, trying on") == 1
+    assert events.count("reports_not_acknowledged") == 1
 
 
 # -- leaving
@@ -790,6 +790,6 @@ async def test_blocked_loop_keeps_pulsing_and_is_reported_with_its_stack() -> No
             running.owner.queue("j:1", "block")
             await running.owner.until(lambda: "j:1" in running.owner.succeeded)
             assert len(running.owner.reports) > before + 10
-    blocked = [entry for entry in logs if entry["event"] == "the event loop is blocked"]
+    blocked = [entry for entry in logs if entry["event"] == "event_loop_blocked"]
     assert len(blocked) == 1
     assert "block_the_loop" in blocked[0]["stack"]

@@ -1,0 +1,87 @@
+"""What changed in a view since it was last written: rows, and what follows from them (indexes, counts)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from minutebook.domain import view_index, view_starts
+from minutebook.domain import view_rows as keys
+
+if TYPE_CHECKING:
+    from minutebook.domain.view import PartitionView
+
+Changes = dict[str, dict[bytes, bytes | None]]
+"""Writes by family and key; None deletes."""
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def drained(view: PartitionView) -> Changes:
+    """All rows of `view` that changed, encoded. Counts go on from those that are stored."""
+    found: Changes = {
+        family: {key: None if row is None else _encode(row) for key, row in dirty.items()}
+        for family, dirty in view.dirty.items()
+        if dirty
+    }
+    if view.changed_jobs:
+        found |= _jobs(view)
+    if view.changed_executions:
+        found |= _executions(view)
+    if view.due_moves:
+        found["due_counts"] = _due_counts(view)
+    starts = _starts(view)
+    if starts:
+        found[view_starts.FAMILY] = starts
+    return found
+
+
+def _jobs(view: PartitionView) -> Changes:
+    changes = view_index.IndexChanges()
+    for job in view.changed_jobs.values():
+        if job.progress.status != job.filed_status or job.filed_card not in (None, job.card):
+            view_index.file_job(changes, view.prefix, job, view.card(job))
+    return {
+        "progress": {key: _encode(job.progress) for key, job in view.changed_jobs.items()},
+        view_index.JOB_INDEX: changes.entries,
+        view_index.JOB_COUNTS: view_index.counted(view.rows, view_index.JOB_COUNTS, changes.moves),
+    }
+
+
+def _executions(view: PartitionView) -> Changes:
+    changes = view_index.IndexChanges()
+    for hot in view.changed_executions.values():
+        view_index.file_execution(changes, view.partition, hot)
+    moves, totals = changes.moves, view_index.totals_of(changes.moves)
+    return {
+        "executions": {key: _encode(hot.row) for key, hot in view.changed_executions.items()},
+        view_index.EXECUTION_INDEX: changes.entries,
+        view_index.EXECUTION_COUNTS: view_index.counted(view.rows, view_index.EXECUTION_COUNTS, moves),
+        view_index.EXECUTION_TOTALS: view_index.counted(view.rows, view_index.EXECUTION_TOTALS, totals),
+    }
+
+
+def _starts(view: PartitionView) -> dict[bytes, bytes | None]:
+    found = view_starts.added(view.rows, view.prefix, view.starts, view.now)
+    first = view_starts.first_kept(view.now)
+    if first > view.starts_from:
+        view.starts_from = first
+        found |= view_starts.expired(view.rows, view.prefix, view.now)
+    return found
+
+
+def _due_counts(view: PartitionView) -> dict[bytes, bytes | None]:
+    """The due counts that changed; a minute in which nothing is due any more has no row."""
+    changes: Counter[tuple[str, int]] = Counter()
+    for (tenant, before_at, next_at), count in Counter(view.due_moves).items():
+        if before_at >= 0:
+            changes[tenant, before_at // keys.MINUTE_MS] -= count
+        if next_at >= 0:
+            changes[tenant, next_at // keys.MINUTE_MS] += count
+    found: dict[bytes, bytes | None] = {}
+    for (tenant, minute), change in changes.items():
+        count = view.due_in(tenant, minute) + change
+        found[keys.due_row(view.prefix, tenant, minute)] = _encode(count) if count else None
+    return found

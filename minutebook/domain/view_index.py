@@ -1,0 +1,199 @@
+"""Secondary indexes of the read model, and how many rows each of their groups has.
+
+An entry is a key `group` + `place`: a group is what lists can be filtered by (a status, a task in a queue, a tag, an
+error type), a place is an instant and an id, so that a group lists its rows by time. What entries a row has is a pure
+function of the row. The difference to those that it had is written when it leaves memory: a row that came and went
+between two commits is entered once.
+
+Entries of executions lie on shelves. On the shelf of its day (of `scheduled_at`) lies what ended and changes no more;
+on STANDING what is open, or was given up and may be redriven.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from minutebook.domain.view_rows import ExecutionRow, HotExecution, HotJob, JobCard
+from minutebook.store.port import Rows
+
+JOB_INDEX: Final = "job_index"
+JOB_COUNTS: Final = "job_counts"
+EXECUTION_INDEX: Final = "execution_index"
+EXECUTION_COUNTS: Final = "execution_counts"
+EXECUTION_TOTALS: Final = "execution_totals"
+"""Counts by status over all shelves."""
+FAMILIES: Final = (JOB_INDEX, JOB_COUNTS, EXECUTION_INDEX, EXECUTION_COUNTS, EXECUTION_TOTALS)
+
+STATUS: Final = b"s"
+LANE: Final = b"l"
+TAG: Final = b"t"
+ERROR: Final = b"e"
+
+DAY_MS: Final = 86_400_000
+STANDING: Final = 0xFFFF_FFFF
+"""Number of the shelf of what may still change; those of days count from the epoch."""
+
+_SHELF = struct.Struct(">HI")
+INSTANT: Final = struct.Struct(">q")
+
+Entries = tuple[tuple[bytes, bytes], ...]
+"""(group, place) of all entries of a row."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_count = msgspec.msgpack.Decoder(int).decode
+
+
+class Facts(NamedTuple):
+    """What the entry of an execution says of it."""
+
+    status: str
+    queue: str
+    task: str
+
+
+# -- keys
+
+
+@lru_cache(maxsize=256)
+def shelf_of(partition: int, day: int) -> bytes:
+    """Start of every group on a shelf."""
+    return _SHELF.pack(partition, day)
+
+
+def day_of(shelf: bytes) -> int:
+    """Number of a shelf, from the start of one of its groups."""
+    return int(_SHELF.unpack_from(shelf)[1])
+
+
+@lru_cache(maxsize=8192)
+def group_of(shelf: bytes, tenant: str, kind: bytes, *values: str) -> bytes:
+    """Start of the entries of one group. `shelf` is the partition's prefix for jobs."""
+    # Error types are any text; names hold no NUL byte.
+    told = "".join(value.replace("\0", "\ufffd") + "\0" for value in values)
+    return shelf + tenant.encode() + b"\0" + kind + told.encode()
+
+
+def lane_of(group: bytes, head: bytes) -> tuple[str, str]:
+    """(task, queue) in a group of lanes; `head` is the group of all lanes."""
+    task, queue, _ = group[len(head) :].decode().split("\0")
+    return task, queue
+
+
+@lru_cache(maxsize=8192)
+def _value(status: str, queue: str, task: str) -> bytes:
+    return f"{status}\0{queue}\0{task}".encode()
+
+
+def facts_of(value: bytes) -> Facts:
+    """What the value of an execution's entry says."""
+    return Facts(*value.decode().split("\0"))
+
+
+def job_of_place(place: bytes) -> str:
+    """Job id in the place of a job's entry."""
+    return place[INSTANT.size :].decode()
+
+
+def execution_of_place(place: bytes) -> tuple[str, int, bytes]:
+    """(job id, instant, kind) in the place of an execution's entry."""
+    job_id, _, kind = place[INSTANT.size :].partition(b"\0")
+    return job_id.decode(), int(INSTANT.unpack_from(place)[0]), kind
+
+
+# -- entries
+
+
+def job_entries(prefix: bytes, job: HotJob, card: JobCard, status: str) -> Entries:
+    """Entries of a job: by status, by task and queue, by each of its tags."""
+    place = INSTANT.pack(card.created_at) + job.name
+    tenant = job.tenant
+    return (
+        (group_of(prefix, tenant, STATUS, status), place),
+        (group_of(prefix, tenant, LANE, card.task, card.queue), place),
+        *((group_of(prefix, tenant, TAG, tag), place) for tag in card.tags),
+    )
+
+
+def day_shelf(row: ExecutionRow) -> int:
+    """The shelf of an execution."""
+    return row.scheduled_at // DAY_MS if row.outcome and row.outcome != "dead" else STANDING
+
+
+def execution_entries(partition: int, hot: HotExecution) -> Entries:
+    """Entries of an execution: by status, by task and queue, and of one given up by the type of its error."""
+    row, job = hot.row, hot.job
+    shelf, tenant = shelf_of(partition, day_shelf(row)), job.tenant
+    tail = len(job.key) + 1 + INSTANT.size
+    place = b"%b%b\0%b" % (hot.key[len(job.key) + 1 : tail], job.name, hot.key[tail:])
+    found = (
+        (group_of(shelf, tenant, STATUS, row.last.status), place),
+        (group_of(shelf, tenant, LANE, hot.task, hot.queue), place),
+    )
+    if row.outcome != "dead":
+        return found
+    return (*found, (group_of(shelf, tenant, ERROR, row.last.error_type), place))
+
+
+class IndexChanges:
+    """Differences of one index since they were last taken, with those of its counts."""
+
+    def __init__(self) -> None:
+        self.entries: dict[bytes, bytes | None] = {}
+        self.moves: Counter[bytes] = Counter()
+        """By how much the count of a group changes."""
+
+    def replace(self, before: Entries, after: Entries, value: bytes) -> None:
+        """A row's entries were these and are those."""
+        entries, moves = self.entries, self.moves
+        for group, place in before:
+            entries[group + place] = None
+            moves[group] -= 1
+        for group, place in after:
+            entries[group + place] = value
+            moves[group] += 1
+
+
+def file_job(changes: IndexChanges, prefix: bytes, job: HotJob, card: JobCard) -> None:
+    """Enter a job as it stands, in place of how it was entered last."""
+    before: Entries = ()
+    if job.filed_status:
+        before = job_entries(prefix, job, job.filed_card or card, job.filed_status)
+    changes.replace(before, job_entries(prefix, job, card, job.progress.status), b"")
+    job.filed_status, job.filed_card = job.progress.status, card
+
+
+def file_execution(changes: IndexChanges, partition: int, hot: HotExecution) -> None:
+    """Enter an execution as it stands, in place of how it was entered last."""
+    after = execution_entries(partition, hot)
+    changes.replace(hot.filed, after, _value(hot.row.last.status, hot.queue, hot.task))
+    hot.filed = after
+
+
+def counted(rows: Rows, family: str, moves: Counter[bytes]) -> dict[bytes, bytes | None]:
+    """The counts that changed; a group without rows has none."""
+    found: dict[bytes, bytes | None] = {}
+    for group, change in moves.items():
+        if change:
+            count = count_of(rows, family, group) + change
+            found[group] = _encode(count) if count else None
+    return found
+
+
+def count_of(rows: Rows, family: str, group: bytes) -> int:
+    """How many rows a group has."""
+    stored = rows.get(family, group)
+    return 0 if stored is None else _decode_count(stored)
+
+
+def totals_of(moves: Counter[bytes]) -> Counter[bytes]:
+    """Changes of the counts by status over all shelves, from those of the groups of executions."""
+    found: Counter[bytes] = Counter()
+    for group, change in moves.items():
+        if group[_SHELF.size :].partition(b"\0")[2].startswith(STATUS):
+            found[group[:2] + group[_SHELF.size :]] += change
+    return found
