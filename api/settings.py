@@ -78,7 +78,7 @@ class ApiSettings(BaseSettings):
         "last hop is on record as where a command came from",
     )
     operator_tenant: str = Field(
-        default="", description="tenant whose admins see the names of all tenants; none sees any but its own"
+        default="", description="tenant whose admins see all tenants, with counts; others see their own"
     )
     rate_per_s: float = Field(
         default=0.0,

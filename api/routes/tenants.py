@@ -11,6 +11,7 @@ from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept
 from api.decisions import caught_up, json_response
 from api.described import AFTER, CURSOR, LIMIT, PREFER, described
+from api.lists import counts_by_status
 from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
 from api.services import Services, services_of
 from minutebook.client.key_models import Tenant, TenantPage
@@ -40,7 +41,8 @@ async def list_tenants(request: Request, caller: Reading) -> Response:
     start = open_cursor(secret, scope, query["cursor"]).decode() if "cursor" in query else ""
     found = tenants_of(services, caller)
     first = bisect_left(found, start)
-    items = [Tenant(name) for name in found[first : first + limit]]
+    shown = found[first : first + limit]
+    items = [Tenant(name, *counts_by_status(services.view, name)) for name in shown]
     if first + limit >= len(found):
         return json_response(TenantPage(items, None))
     cursor = seal_cursor(secret, scope, found[first + limit].encode())

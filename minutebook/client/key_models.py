@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from minutebook.client.models import DurationText, InstantText
+from minutebook.client.models import AttemptStatus, DurationText, InstantText, JobStatus
 
 Role = Literal["viewer", "submitter", "operator", "admin", "worker"]
 KeyStatus = Literal["live", "expired", "revoked"]
@@ -88,9 +88,11 @@ class Me(msgspec.Struct):
 
 
 class Tenant(msgspec.Struct):
-    """A tenant."""
+    """A tenant, and how its jobs stand, from counts that are kept."""
 
     name: str
+    jobs: Annotated[dict[JobStatus, int], Meta(description="jobs by status")]
+    executions: Annotated[dict[AttemptStatus, int], Meta(description="executions by status")]
 
 
 class TenantPage(msgspec.Struct):

@@ -260,10 +260,11 @@ async def test_the_list_goes_page_by_page(callers: Callers) -> None:
 
 
 async def test_tenants_are_the_callers_own(callers: Callers) -> None:
-    await callers["submitter"].post("/v1/jobs", json={"task": "t"})
+    await callers["submitter"].post("/v1/jobs", json={"task": "t", "delay": "PT1H"})
     await make(callers["other-admin"])
-    for name, tenant in (("admin", "acme"), ("other-admin", "other")):
-        assert (await callers[name].get("/v1/tenants")).json()["items"] == [{"name": tenant}]
+    for name, tenant, jobs in (("admin", "acme", {"active": 1}), ("other-admin", "other", {})):
+        (item,) = (await callers[name].get("/v1/tenants")).json()["items"]
+        assert (item["name"], item["jobs"]) == (tenant, jobs)
 
 
 async def test_admins_of_the_operating_tenant_see_all_names() -> None:
@@ -278,9 +279,10 @@ async def test_admins_of_the_operating_tenant_see_all_names() -> None:
         other = {"authorization": "Bearer key-other"}
         await http.post("/v1/jobs", json={"task": "t"}, headers=other)
         page = await tenants("key-admin", limit="1")
-        assert page["items"] == [{"name": "acme"}]
-        assert (await tenants("key-admin", cursor=page["next_cursor"]))["items"] == [{"name": "other"}]
-        assert (await tenants("key-other-admin"))["items"] == [{"name": "other"}]
+        assert [item["name"] for item in page["items"]] == ["acme"]
+        (other_tenant,) = (await tenants("key-admin", cursor=page["next_cursor"]))["items"]
+        assert (other_tenant["name"], other_tenant["jobs"]) == ("other", {"active": 1})
+        assert (await tenants("key-other-admin"))["items"] == [other_tenant]
         assert world.services.view.tenants() == ["other"]
 
 
