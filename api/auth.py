@@ -40,6 +40,7 @@ class Scope(StrEnum):
     AUDIT_READ = "audit:read"
     KEYS_MANAGE = "keys:manage"
     TENANTS_READ = "tenants:read"
+    PARTITIONS_READ = "partitions:read"
 
 
 _READS: Final = frozenset({Scope.SELF_READ, Scope.JOBS_READ})
@@ -51,6 +52,7 @@ _OPERATES: Final = _READS | {
     Scope.CALENDARS_WRITE,
     Scope.WORKERS_OPERATE,
     Scope.AUDIT_READ,
+    Scope.PARTITIONS_READ,
 }
 ROLES: Final[dict[str, frozenset[Scope]]] = {
     "viewer": _READS,

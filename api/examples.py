@@ -65,7 +65,8 @@ def example_of(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") 
         return [example_of(schema["items"], schemas, name)] if "items" in schema else []
     if kind == "object":
         inner = schema.get("additionalProperties")
-        return {"key": example_of(inner, schemas)} if isinstance(inner, dict) else {}
+        key = schema.get("propertyNames", {}).get("enum", ["key"])[0]
+        return {key: example_of(inner, schemas)} if isinstance(inner, dict) else {}
     if "format" in schema:
         return _BY_FORMAT[schema["format"]]
     known = _BY_NAME.get(name)

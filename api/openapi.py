@@ -16,6 +16,7 @@ from minutebook.client.audit_models import AuditPage
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
+from minutebook.client.history_models import HistoryPage, WhyAnswer
 from minutebook.client.key_models import (
     CreatedKey,
     Key,
@@ -26,6 +27,7 @@ from minutebook.client.key_models import (
     TenantPage,
 )
 from minutebook.client.list_models import ExecutionsPage, JobPage, Overview
+from minutebook.client.live_models import Changes, PartitionPage, Upcoming
 from minutebook.client.models import (
     AlertPage,
     BatchRequest,
@@ -73,6 +75,7 @@ _MODELS: Final = (
     CalendarEffect,
     CalendarPage,
     CalendarRequest,
+    Changes,
     Command,
     CreatedKey,
     DeadLetterPage,
@@ -80,6 +83,7 @@ _MODELS: Final = (
     DeclaredTaskPage,
     ExecutionPage,
     ExecutionsPage,
+    HistoryPage,
     Job,
     JobChange,
     JobPage,
@@ -97,6 +101,7 @@ _MODELS: Final = (
     Operation,
     OperationPage,
     OperationRequest,
+    PartitionPage,
     Overview,
     Preview,
     PreviewRequest,
@@ -112,11 +117,13 @@ _MODELS: Final = (
     RotationRequest,
     RunNow,
     TenantPage,
+    Upcoming,
     WholeExecution,
     WholeTask,
     WholeWorker,
     Worker,
     WorkerPage,
+    WhyAnswer,
 )
 _PATH_NAME: Final = re.compile(r"{(\w+)}")
 

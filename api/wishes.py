@@ -33,10 +33,16 @@ async def read_wish(
     if not has_body(request):
         return Wish(reason_of(request))
     data = await read_body(request, timeout_s)
+    wish = parse_wish(data, takes_payload=takes_payload, takes_catch_up=takes_catch_up)
+    return wish._replace(reason=wish.reason or reason_of(request))
+
+
+def parse_wish(data: bytes, *, takes_payload: bool = False, takes_catch_up: bool = False) -> Wish:
+    """The wish in the bytes of a body. Raises Refused naming every field at fault."""
     members = read_object(data)
     fields = Fields(members)
     fields.refuse_unknown(_REDRIVE if takes_payload else _RESUME if takes_catch_up else _REASON)
-    reason = read_reason(fields) or reason_of(request)
+    reason = read_reason(fields)
     payload = fields.payload() if takes_payload and "payload" in members else None
     is_caught_up = fields.value("catch_up")
     if is_caught_up is not None and type(is_caught_up) is not bool:

@@ -18,7 +18,7 @@ from api.api_keys import (
 )
 from api.auth import ROLES, Allowed, Caller, Scope
 from api.bodies import check_accept, read_body, read_object
-from api.decisions import accepted_later, caught_up, json_response, preference_of
+from api.decisions import accepted_later, asked_of, caught_up, json_response, preference_of
 from api.described import (
     AFTER,
     BODY,
@@ -33,8 +33,6 @@ from api.described import (
 )
 from api.fields import Fields
 from api.parameters import (
-    command_id_of,
-    idempotency_key_of,
     limit_of,
     next_link,
     open_cursor,
@@ -44,7 +42,7 @@ from api.parameters import (
 from api.problems import refused_field
 from api.services import Services, services_of
 from api.shared_facts import check
-from api.wishes import has_body, read_wish, reason_of
+from api.wishes import has_body, read_wish
 from minutebook.client.key_models import (
     CreatedKey,
     Key,
@@ -127,10 +125,11 @@ async def make_key(request: Request, caller: Managing) -> Response:
     """Make a key for the caller's tenant. The answer shows it once; a repeat with the same Idempotency-Key is refused."""
     services, fields, data = await _body(request)
     wish = read_key(fields, services.clock.now())
-    wish = wish._replace(reason=wish.reason or reason_of(request))
+    asked = asked_of(request)
+    wish = wish._replace(reason=wish.reason or asked.reason)
     check(fields, data)
-    command_id = command_id_of(request, caller.tenant, "keys", idempotency_key_of(request))
-    return _made(await create_key(services, caller, wish, command_id, preference_of(request).wait_s))
+    command_id = asked.command_id(caller.tenant, "keys")
+    return _made(await create_key(services, caller, wish, command_id, asked.wait_s))
 
 
 @router.get(
@@ -169,11 +168,11 @@ async def make_next_key(request: Request, caller: Managing, key_id: str) -> Resp
     """Make a second key with the same label and role, and give the old one an end. The answer shows the new one once."""
     services, fields, data = await _body(request, is_optional=True)
     wish = read_rotation(fields, services.clock.now())
-    wish = wish._replace(reason=wish.reason or reason_of(request))
+    asked = asked_of(request)
+    wish = wish._replace(reason=wish.reason or asked.reason)
     check(fields, data)
-    command_id = command_id_of(request, caller.tenant, key_id, idempotency_key_of(request))
-    wait_s = preference_of(request).wait_s
-    return _made(await rotate_key(services, caller, key_id, wish, command_id, wait_s))
+    command_id = asked.command_id(caller.tenant, key_id)
+    return _made(await rotate_key(services, caller, key_id, wish, command_id, asked.wait_s))
 
 
 @router.post(

@@ -12,8 +12,10 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.history_models import HistoryEvent, WhyAnswer
 from minutebook.client.key_models import CreatedKey, Key, Me, Tenant
 from minutebook.client.list_models import ExecutionSummary, Overview
+from minutebook.client.live_models import Change, DueBucket, Partition, PartitionPage, Reset, Upcoming
 from minutebook.client.models import (
     Alert,
     BatchResult,
@@ -55,6 +57,7 @@ __all__ = [
     "CalendarEntry",
     "CalendarsChange",
     "CalendarsRequest",
+    "Change",
     "Client",
     "ClientSettings",
     "Command",
@@ -64,9 +67,11 @@ __all__ = [
     "DeadLetterFilter",
     "DeniedError",
     "DryRun",
+    "DueBucket",
     "Execution",
     "ExecutionPage",
     "ExecutionSummary",
+    "HistoryEvent",
     "Job",
     "JobChange",
     "JobDryRun",
@@ -82,10 +87,13 @@ __all__ = [
     "NotFoundError",
     "Operation",
     "Overview",
+    "Partition",
+    "PartitionPage",
     "Problem",
     "PutEffect",
     "Queue",
     "RefusedError",
+    "Reset",
     "RetryChange",
     "RetryRequest",
     "RunNow",
@@ -93,5 +101,7 @@ __all__ = [
     "SyncClient",
     "Tenant",
     "UnavailableError",
+    "Upcoming",
     "WholeExecution",
+    "WhyAnswer",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
@@ -26,8 +27,10 @@ from minutebook.client.calendars import Calendars, SyncCalendars
 from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_path
 from minutebook.client.errors import UnavailableError
 from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
+from minutebook.client.history_calls import HistoryCalls, SyncHistoryCalls
 from minutebook.client.limits import Limits, SyncLimits
 from minutebook.client.list_calls import ListCalls, SyncListCalls
+from minutebook.client.live_calls import LiveCalls, SyncLiveCalls
 from minutebook.client.mint import mint_id
 from minutebook.client.models import (
     Alert,
@@ -64,6 +67,8 @@ _READING = ("GET", "PATCH")
 _BACKOFF_MAX_S = 8.0
 _PAGE = 1000
 _WAIT_S_MAX = 30
+_SILENT_MAX_S = 60.0
+"""A stream says something every 15 s."""
 
 
 class _Page(Protocol[T_co]):
@@ -76,7 +81,7 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls, AccessCalls):
+class Client(ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, LiveCalls, AccessCalls):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
@@ -236,7 +241,7 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls, AccessCalls):
         self, path: str, kind: type[_Page[T]], query: dict[str, str] | None = None
     ) -> AsyncIterator[T]:
         """Items of a list, page after page."""
-        asked = {**(query or {}), "limit": str(_PAGE)}
+        asked = {"limit": str(_PAGE), **(query or {})}
         while True:
             page = _decoded(await self._send("GET", path, query=asked), kind)
             for item in page.items:
@@ -244,6 +249,23 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls, AccessCalls):
             if page.next_cursor is None:
                 return
             asked["cursor"] = page.next_cursor
+
+    @asynccontextmanager
+    async def _open(
+        self, path: str, headers: dict[str, str], query: dict[str, str]
+    ) -> AsyncIterator[AsyncIterator[str]]:
+        """Lines of a stream."""
+        timeout = httpx.Timeout(self._settings.timeout_s, read=_SILENT_MAX_S)
+        try:
+            async with self._http.stream(
+                "GET", path, headers=headers, params=query, timeout=timeout
+            ) as answer:
+                if answer.is_error:
+                    await answer.aread()
+                    raise _refusal(answer)
+                yield answer.aiter_lines()
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
 
     async def _send(
         self,
@@ -284,13 +306,14 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls, AccessCalls):
         try:
             answer = await self._http.request(method, path, content=content, headers=headers, params=query)
         except httpx.TransportError as error:
-            raise UnavailableError(
-                f"{self._settings.url} cannot be reached: {error or type(error).__name__}"
-            ) from error
+            raise self._unreachable(error) from error
         if answer.is_error:
             raise _refusal(answer)
         self._position = answer.headers.get("minutebook-position", self._position)
         return answer
+
+    def _unreachable(self, error: httpx.TransportError) -> UnavailableError:
+        return UnavailableError(f"{self._settings.url} cannot be reached: {error or type(error).__name__}")
 
 
 def _wait_s(state: RetryCallState) -> float:
@@ -305,7 +328,15 @@ def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient(SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCalls, SyncAccessCalls):
+class SyncClient(
+    SyncChangeCalls,
+    SyncListCalls,
+    SyncHistoryCalls,
+    SyncOperationCalls,
+    SyncFleetCalls,
+    SyncLiveCalls,
+    SyncAccessCalls,
+):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
     _client: Client

@@ -9,6 +9,7 @@ import uuid_utils
 
 _SECRET_BYTES: Final = 32
 _KEY_ID_BYTES: Final = 8
+_LOGIN_BYTES: Final = 24
 
 
 def mint_id() -> str:
@@ -24,3 +25,8 @@ def mint_key_id() -> str:
 def mint_api_key(key_id: str) -> str:
     """A new API key `mb_<key id>_<secret>`. Its secret has 256 bits, as 64 hexadecimal digits."""
     return f"mb_{key_id}_{secrets.token_hex(_SECRET_BYTES)}"
+
+
+def mint_login_token() -> str:
+    """A new token for a link that logs in to the pages once."""
+    return secrets.token_urlsafe(_LOGIN_BYTES)

@@ -166,6 +166,9 @@ class Ready:
     reason = ""
     is_caught_up = True
 
+    def __init__(self) -> None:
+        self.lag: dict[int, int] = {}
+
     def unready(self) -> str:
         """See `Readiness`."""
         return self.reason
@@ -183,15 +186,15 @@ class Installation:
     app: FastAPI
 
 
-def installation(rows: Rows | None = None, **more: Any) -> Installation:
-    """A fresh installation with one key per role; `more`: settings of the API."""
+def installation(rows: Rows | None = None, **settings: Any) -> Installation:
+    """A fresh installation with one key per role. `settings`: of the API, beside or instead of the usual ones."""
     clock = ManualClock(NOW)
     view = View(MemoryRows(FAMILIES) if rows is None else rows, PARTITIONS)
     log = MemoryInstallation(view, clock)
     holders = {key_hash(key): KeyHolder(tenant=tenant, role=role) for key, (tenant, role) in KEYS.items()}
     ready = Ready()
-    settings = ApiSettings(body_timeout_s=0.3, keys=holders, **more)
+    chosen = ApiSettings(**({"body_timeout_s": 0.3, "keys": holders} | settings))
     due_topics = MemoryDueTopics()
-    keyring = Keyring(holders, view.keys, clock, settings.cursor_key())
-    services = Services(settings, clock, keyring, view, log, due_topics, ready, Targets(NotifySettings()))
+    keyring = Keyring(holders, view.keys, clock, chosen.cursor_key())
+    services = Services(chosen, clock, keyring, view, log, due_topics, ready, Targets(NotifySettings()))
     return Installation(log, services, ready, clock, due_topics, create_app(services))

@@ -20,6 +20,7 @@ from tests.api.conftest import Callers
 from tests.api.memory import Installation, installation
 from tests.api.runs import come, fail
 from tests.api.test_document import OPERATIONS
+from tests.api.test_history import MemoryRecords
 from tests.api.test_workers import MemoryFrames, full, pulse
 
 MARK = "zq7mark"
@@ -81,6 +82,7 @@ async def fill(world: Installation, api: httpx.AsyncClient) -> dict[str, str]:
     await send("POST", "/v1/jobs", {"id": f"{MARK}-runs", "task": "t", "payload": MARK})
     come(world)
     world.services.frames = MemoryFrames(world)
+    world.services.records = MemoryRecords(world)
     home = world.services.view.partition_of_job("acme", f"{MARK}-runs")
     token = next(row.token for _, row in world.log.books[home].running.scan(b""))
     pulse(world.services.workers, said=full(held=[token], tasks=["t"]), partition=home)
@@ -122,7 +124,7 @@ async def ask(world: Installation, key: str, method: str, path: str, example: An
         "scheme": "http",
         "path": path,
         "raw_path": path.encode(),
-        "query_string": b"",
+        "query_string": b"at=2026-01-01T00:00:00Z" if path.endswith("/why") and "/jobs/" in path else b"",
         "headers": headers,
         "client": ("127.0.0.1", 1),
         "server": ("api", 80),
@@ -192,7 +194,7 @@ async def everything(world: Installation, ids: dict[str, str]) -> list[tuple[int
 
 async def test_marks_are_seen_by_their_own_tenant(world: Installation, ids: dict[str, str]) -> None:
     """Else nothing of the above could fail."""
-    silent = {"/v1/tasks", "/v1/tasks/{name}", "/v1/workers"}
+    silent = {"/v1/tasks", "/v1/tasks/{name}", "/v1/workers", "/v1/overview"}
     for method, path in ROUTES:
         if method == "GET" and path not in silent | {"/v1/stream"}:
             status, answer = await ask(world, "key-admin", method, named(path, ids))
