@@ -11,7 +11,7 @@ from minutebook.cli.job import undecided
 from minutebook.cli.options import Key as IdempotencyKey
 from minutebook.cli.options import Reason, Yes, ask, duration
 from minutebook.cli.output import Format, Output, note, write_many, write_one
-from minutebook.client import Command, CreatedKey, Key, SyncClient
+from minutebook.client import Command, CreatedKey, Key, Me, SyncClient
 from minutebook.client.key_models import Role
 from minutebook.client.times import parse_instant
 
@@ -33,11 +33,20 @@ def list_(output: Output = Format.TABLE) -> None:
 
 
 @app.command()
-def show(key_id: KeyId, output: Output = Format.TABLE) -> None:
-    """Show what is known of a key."""
+def show(
+    key_id: Annotated[
+        str | None, typer.Argument(help="Id of the key; the one that you use now if not given.")
+    ] = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Show what is known of a key, or who you are: tenant, role and end of the key that you use now."""
     with SyncClient() as client:
-        found = client.api_key(key_id)
-    write_one(found, output, _fields(found))
+        if key_id is None:
+            me = client.me()
+            write_one(me, output, _mine(me))
+        else:
+            found = client.api_key(key_id)
+            write_one(found, output, _fields(found))
 
 
 @app.command()
@@ -115,6 +124,18 @@ def _write(made: CreatedKey, output: Format) -> None:
     }
     write_one(made, output, fields)
     note("It is shown this once; what is kept of it is its SHA-256.")
+
+
+def _mine(me: Me) -> dict[str, Any]:
+    return {
+        "id": me.key_id,
+        "tenant": me.tenant,
+        "role": me.role,
+        "label": me.label,
+        "source": me.source,
+        "expires at": me.expires_at or "never",
+        "scopes": ", ".join(me.scopes),
+    }
 
 
 def _fields(key: Key) -> dict[str, Any]:

@@ -65,6 +65,7 @@ NOUNS: Final = {
     "queue": Noun("queue", "Queues: lines of work."),
     "schedule": Noun("schedule", "Schedules: what one means."),
     "task": Noun("task", "Tasks: what workers can run, and the payloads they take."),
+    "tenant": Noun("tenant", "Tenants that you may see."),
     "topics": Noun("topics", "The topics of one installation.", extra="embedded"),
     "version": Noun("version", "Print the version.", "version"),
     "worker": Noun("workers", "Workers: processes that run tasks.", extra="worker"),
