@@ -25,6 +25,7 @@ def import_log(
     partition does not begin with its first record or copies of that name are there, LogError, KafkaError.
     """
     check_whole(log, partitions)
+    folder = folder.absolute()
     targets = {part: folder / part / "import" for part in PARTS}
     for target in targets.values():
         if target.exists():

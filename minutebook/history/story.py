@@ -87,7 +87,9 @@ def _paused(said: dict[str, Any], step: Step) -> str:
 
 def _resumed(said: dict[str, Any], step: Step) -> str:
     missed = "what was missed is made up for" if said["is_caught_up"] else "what was missed is left out"
-    return f"Resumed{_who(said)}{_why(said)}; {missed}; {_next(said['next_at'])}"
+    is_past = NONE_AT < said["next_at"] <= step.at  # what follows from a missed instant is told where it is decided
+    coming = "" if is_past else f"; {_next(said['next_at'])}"
+    return f"Resumed{_who(said)}{_why(said)}; {missed}{coming}"
 
 
 def _cancelled(said: dict[str, Any], step: Step) -> str:

@@ -19,7 +19,7 @@ from replay.frames import frames_of
 from replay.story import home_of, steps_in, wanted_of
 from tests.simulation.busy_log import BusyLog
 from tests.simulation.copies import CopiedLog
-from tests.simulation.log_maker import LogMaker, failure, pause, submit
+from tests.simulation.log_maker import LogMaker, failure, pause, resume, submit
 
 SEEDS = range(4)
 
@@ -140,6 +140,20 @@ def test_a_story_reads_as_people_talk() -> None:
         "Attempt 1 failed on w1.1: ValueError: no",
         "Paused: the feed is broken",
     ]
+
+
+def test_a_resume_names_no_instant_that_is_over_as_the_next() -> None:
+    maker = LogMaker()
+    maker.open()
+    maker.command(submit("a", cron="* * * * *"))
+    for wait_ms in (10_000, 150_000):
+        maker.command(pause("a", issued_at=maker.clock.now()))
+        maker.clock.advance(wait_ms)
+        maker.command(resume("a", issued_at=maker.clock.now()))
+    log = CopiedLog(maker.records)
+    told = [sentence(step) for step in steps_in(log, Wanted("acme", "a")) if step.kind == "resumed"]
+    assert told[0].startswith("Resumed; what was missed is left out; next instant 2025-")
+    assert told[1] == "Resumed; what was missed is left out"
 
 
 def test_whose_story_is_found_by_the_id() -> None:

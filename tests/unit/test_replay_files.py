@@ -106,6 +106,17 @@ def test_imported_state_equals_what_owner_and_api_hold(records: CopiedLog, tmp_p
     assert verify(FileLog(tmp_path / "out"), [0], live).ok
 
 
+def test_copies_are_found_in_a_folder_that_was_named_from_here(
+    records: CopiedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    export(records, Path("out"), [0])
+    import_log(FileLog(Path("out")), [0], Path("copies"))
+    assert verify(records, [0], copies_in(Path("copies"))).ok
+    monkeypatch.chdir("/")
+    assert verify(records, [0], copies_in(tmp_path / "copies")).ok
+
+
 def test_an_import_needs_the_log_from_its_start_and_a_place_of_its_own(
     records: CopiedLog, tmp_path: Path
 ) -> None:
