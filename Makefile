@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help setup demo dev test check proof proof-long bench pins clean
+.PHONY: help setup demo dev test check docs proof proof-long bench pins clean
 
 PYTHON ?=
 DATA ?= .minutebook
@@ -69,6 +69,10 @@ check: setup  ## lint, format, types, who imports whom, dependencies
 	$(PY) -m mypy --strict minutebook streams api replay
 	.venv/bin/lint-imports
 	.venv/bin/deptry .
+
+docs: setup  ## the documentation as a site, in build/site
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	echo 'docs: build/site/index.html'
 
 proof: setup  ## faults in N=30 rounds of each kind, with figures; the machine should do nothing else meanwhile
 	@MINUTEBOOK_ROUNDS="$(or $(N),30)" $(PY) -m pytest -m rounds $(ARGS)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from docs import generate_actions, generate_cli, generate_metrics, generate_settings, generate_topics
+from docs import (
+    generate_actions,
+    generate_cli,
+    generate_metrics,
+    generate_schemas,
+    generate_settings,
+    generate_topics,
+)
 from minutebook.cli.exits import MEANING
 from minutebook.cli.nouns import commands
+from tests.docs.pages import ROOT
 
 
 def test_settings_page_is_what_the_classes_say() -> None:
@@ -19,6 +29,18 @@ def test_settings_page_is_what_the_classes_say() -> None:
 def test_topics_page_is_what_the_table_says() -> None:
     remedy = "run `python -m docs.generate_topics`"
     assert generate_topics.PAGE.read_text() == generate_topics.page(), remedy
+
+
+def test_records_page_is_what_the_schemas_say() -> None:
+    remedy = "run `python -m docs.generate_schemas`"
+    assert generate_schemas.PAGE.read_text() == generate_schemas.page(), remedy
+
+
+def test_records_page_has_every_schema_and_every_record_in_it() -> None:
+    page = generate_schemas.PAGE.read_text()
+    for file in (ROOT / "schemas").glob("*.avsc"):
+        for name in re.findall(r'"type": "record",\s+"name": "(\w+)"', file.read_text()):
+            assert f"\n## {name}\n" in page, f"{file.name}: {name}"
 
 
 def test_metrics_page_is_what_the_table_says() -> None:
