@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import sys
@@ -20,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, NamedTuple, Self
 
-from minutebook.client.keys import digest_of, kept_key, keyring
+from minutebook.client.keys import kept_key, keyring
 from minutebook.client.mint import mint_login_token
 from minutebook.clock import SystemClock
 from minutebook.embedded.errors import BrokerRunningError, PortTakenError, ServiceStartError
@@ -288,7 +289,7 @@ class Cluster:
             "MINUTEBOOK_API_CHECKPOINT_DIR": str(self.checkpoint_dir),
             "MINUTEBOOK_API_KEYS": keyring(self.api_key),
             "MINUTEBOOK_API_LOGIN_TOKEN": self._login_token,
-            "MINUTEBOOK_API_LOGIN_KEY": digest_of(self.api_key),
+            "MINUTEBOOK_API_LOGIN_KEY": hashlib.sha256(self.api_key.encode()).hexdigest(),
         }
         return self._command("api", ("-m", "api"), shared, own, port)
 
