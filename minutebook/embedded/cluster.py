@@ -181,11 +181,6 @@ class Cluster:
         return kept_key(self._data_dir / "api-key")
 
     @property
-    def login_url(self) -> str:
-        """Opens the pages with the key of the cluster: once, within 10 minutes of the API's start."""
-        return f"{self.api_url}/login?token={self._login_token}"
-
-    @property
     def bootstrap_servers(self) -> str:
         """Where Kafka listens."""
         return self.kafka.bootstrap_servers
