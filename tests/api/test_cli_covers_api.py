@@ -66,7 +66,7 @@ LINES = {
     "pause_limit": "limit pause l --until 1m",
     "pause_queue": "queue pause default",
     "pause_tenant_limit": "limit pause --tenant-wide --until 1m",
-    "purge_job": "job purge a --yes",
+    "purge_job": "job purge z --yes",
     "put_job": "apply FILE",
     "quiet_worker": "worker quiet w",
     "redrive_dead_letters": "dead-letter redrive --all --yes",
