@@ -29,6 +29,7 @@ class Scope(StrEnum):
     LIMITS_WRITE = "limits:write"
     CALENDARS_WRITE = "calendars:write"
     WORKERS_OPERATE = "workers:operate"
+    PARTITIONS_READ = "partitions:read"
 
 
 _ROLES: Final[dict[str, frozenset[Scope]]] = {
@@ -71,6 +72,10 @@ class Keyring:
             if hmac.compare_digest(name, wanted):
                 found = caller
         return found
+
+    def holder(self, key_hash: str) -> Caller | None:
+        """Whose key has that SHA-256 in hex; None for one that is not known, or no more."""
+        return next((caller for name, caller in self._keys if name.hex() == key_hash), None)
 
 
 class Allowed:

@@ -29,7 +29,7 @@ _objects: Final = msgspec.json.Decoder(dict[str, Raw])
 async def read_body(request: Request, timeout_s: float) -> bytes:
     """The whole body. Raises Refused: unsupported-media, too-large (chunked bodies too), body-too-slow."""
     _check_media(request)
-    limit = body_limit(request.scope["path"])
+    limit = body_limit(request.scope)
     parts: list[bytes] = []
     total = 0
     try:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from fastapi import Request, Response
 
+from api.parameters import command_id_of, expected_version_of, idempotency_key_of, traceparent_of
 from api.positions import Token, decode_token, encode_token
 from api.problems import Refused
 from api.sender import Keyed
@@ -53,6 +54,23 @@ class Preference(NamedTuple):
     wait_s: int
 
 
+class Asked(NamedTuple):
+    """What a request says of its command beside path and body. `wait_s`: for the decision, 0 = not at all.
+
+    `action`: what a key is for: with another action it means that one.
+    """
+
+    wait_s: float = _WAIT_S
+    key: str | None = None
+    expected_version: int | None = None
+    traceparent: str = ""
+    action: str = ""
+
+    def command_id(self, tenant: str, subject: str) -> str:
+        """Id of the command for the action on `subject`: the same for the same action and key, a new one without a key."""
+        return command_id_of(self.action, tenant, subject, self.key)
+
+
 class Decision(NamedTuple):
     """What became of a command: `row` None = durable, but not decided in time."""
 
@@ -76,6 +94,17 @@ def preference_of(request: Request) -> Preference:
         return Preference(0)
     found = _PREFERRED_WAIT.search(text)
     return Preference(min(int(found.group(1)), _WAIT_S_MAX) if found else _WAIT_S)
+
+
+def asked_of(request: Request) -> Asked:
+    """What the headers say. Raises Refused (bad-parameter)."""
+    return Asked(
+        preference_of(request).wait_s,
+        idempotency_key_of(request),
+        expected_version_of(request),
+        traceparent_of(request),
+        f"{request.method} {request.scope['route'].path}",
+    )
 
 
 async def decide(services: Services, partition: int, keyed: Keyed, wait_s: float) -> Decision:
@@ -118,16 +147,16 @@ async def decide_all(
     return decisions
 
 
-async def answer_for_job(request: Request, services: Services, command: JobCommand) -> Decision:
-    """The same for one command on a job, as long as the caller prefers: what became of it, refused or not."""
+async def answer_for_job(services: Services, command: JobCommand, wait_s: float) -> Decision:
+    """The same for one command on a job: what became of it, refused or not."""
     partition = services.view.partition_of_job(command.tenant, command.job_id)
     keyed = Keyed(job_key(command.tenant, command.job_id), command)
-    return await decide(services, partition, keyed, preference_of(request).wait_s)
+    return await decide(services, partition, keyed, wait_s)
 
 
-async def decide_for_job(request: Request, services: Services, command: JobCommand) -> Decision:
+async def decide_for_job(services: Services, command: JobCommand, wait_s: float) -> Decision:
     """As `answer_for_job`. Raises Refused where the owner refuses, too."""
-    decision = await answer_for_job(request, services, command)
+    decision = await answer_for_job(services, command, wait_s)
     if decision.row is not None and not decision.row.is_accepted:
         raise refusal_of(decision.row)
     return decision

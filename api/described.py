@@ -79,6 +79,9 @@ def query_name(name: str, description: str, **schema: Any) -> dict[str, Any]:
 
 LIMIT: Final = query_name("limit", "Items of a page.", type="integer", minimum=1, maximum=1000, default=100)
 CURSOR: Final = query_name("cursor", "`next_cursor` of the page before.", maxLength=1024)
+AT: Final = query_name(
+    "at", "An instant with its offset.", format="date-time", example="2026-06-01T07:00:00Z"
+) | {"required": True}
 WAIT: Final = query_name(
     "wait", "Seconds to wait for the outcome.", type="integer", minimum=0, maximum=30, default=0
 )

@@ -20,6 +20,7 @@ from minutebook.client.models import Job
 from minutebook.client.times import format_instant
 from minutebook.domain import view_index, view_lists, view_starts
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_due import due_counts
 from minutebook.domain.view_lists import Filter, Found
 from minutebook.domain.view_rows import MINUTE_MS, ExecutionRow, JobRow, execution_row, job_row
 
@@ -209,7 +210,7 @@ def _oldest_overdue(services: Services, tenant: str, minute: int) -> int:
     found: list[int] = []
     span = view_lists.span_of(0, view_lists.LAST_AT, is_ascending=True)
     for part in services.view.parts:
-        first = next(part.due_counts(tenant, 0, minute), None)
+        first = next(due_counts(part, tenant, 0, minute), None)
         queued = next(view_lists.executions(part, tenant, Filter("queued"), span), None)
         found += [] if first is None else [first[0] * MINUTE_MS]
         found += [] if queued is None else [view_index.execution_of_place(queued[0])[1]]

@@ -15,7 +15,9 @@ from minutebook import __version__
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
+from minutebook.client.history_models import HistoryPage, WhyAnswer
 from minutebook.client.list_models import ExecutionsPage, JobPage, Overview
+from minutebook.client.live_models import Changes, PartitionPage, Upcoming
 from minutebook.client.models import (
     AlertPage,
     BatchRequest,
@@ -62,12 +64,14 @@ _MODELS: Final = (
     CalendarEffect,
     CalendarPage,
     CalendarRequest,
+    Changes,
     Command,
     DeadLetterPage,
     DryRun,
     DeclaredTaskPage,
     ExecutionPage,
     ExecutionsPage,
+    HistoryPage,
     Job,
     JobChange,
     JobPage,
@@ -81,6 +85,7 @@ _MODELS: Final = (
     Operation,
     OperationPage,
     OperationRequest,
+    PartitionPage,
     Overview,
     Preview,
     PreviewRequest,
@@ -94,11 +99,13 @@ _MODELS: Final = (
     RedriveRequest,
     ResumeRequest,
     RunNow,
+    Upcoming,
     WholeExecution,
     WholeTask,
     WholeWorker,
     Worker,
     WorkerPage,
+    WhyAnswer,
 )
 _PATH_NAME: Final = re.compile(r"{(\w+)}")
 

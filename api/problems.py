@@ -95,6 +95,11 @@ TABLE: Final[dict[str, Kind]] = {
     "key-reused": Kind(
         422, "Key reused", "This Idempotency-Key was used with another body; use a new key for a new job."
     ),
+    "history-too-long": Kind(
+        422,
+        "History too long",
+        "The log of this partition is too long to be read for one question; ask `python -m replay story` or `why`.",
+    ),
     "too-old": Kind(422, "Too old", "The command lay too long before it was decided; send it again."),
     "headers-too-large": Kind(431, "Headers too large", "Headers end at 32 KiB."),
     "rate-limited": Kind(
@@ -105,6 +110,9 @@ TABLE: Final[dict[str, Kind]] = {
     "view-behind": Kind(503, "View behind", "The view has not reached Minutebook-After yet; try again.", 1),
     "not-durable": Kind(
         503, "Not durable", "The broker did not acknowledge in time; repeat with the same Idempotency-Key.", 2
+    ),
+    "too-many-streams": Kind(
+        503, "Too many streams", "This process serves no more streams; try again later.", 15
     ),
     "overloaded": Kind(503, "Overloaded", "Too many commands wait for the broker; try again later.", 2),
 }

@@ -75,6 +75,25 @@ class ApiSettings(BaseSettings):
     append_timeout_s: float = Field(
         default=10.0, gt=0, description="for the broker to acknowledge a command, else 503"
     )
+    streams_max: int = Field(
+        default=2_000, ge=0, description="`/v1/stream` at once in this process; more get 503"
+    )
+    path_prefix: str = Field(
+        default="",
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+        max_length=200,
+        description="what stands before every path, such as `/minutebook`, whether a proxy takes it off or not",
+    )
+    environment: str = Field(
+        default="", max_length=40, description="shown at the head of every page, such as `staging`"
+    )
+    is_payload_masked: bool = Field(default=False, description="pages show no payload and no result")
+    login_token: str = Field(
+        default="", max_length=200, description="good once, for 10 minutes from the start: `/login?token=…`"
+    )
+    login_key: str = Field(
+        default="", description="SHA-256 in hex of the key that `login_token` stands for, one of `keys`"
+    )
     cache_bytes: int = Field(default=64 << 20, ge=1 << 20, description="block cache of the view's store")
 
     @model_validator(mode="after")
@@ -86,6 +105,10 @@ class ApiSettings(BaseSettings):
                 )
             if not is_name(holder.tenant):
                 raise ValueError("keys: a tenant is 1-128 ASCII letters, digits, ._-")
+        if bool(self.login_token) != bool(self.login_key):
+            raise ValueError("login_token, login_key: give both or neither")
+        if self.login_key and not _SHA256_HEX.match(self.login_key):
+            raise ValueError("login_key: must be the SHA-256 of a key in lower-case hex (`sha256sum`)")
         return self
 
     def all_keys(self) -> dict[str, KeyHolder]:

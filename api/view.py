@@ -13,17 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
 
 from api.positions import Token
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_due import due_counts
 from minutebook.domain.view_limits import lacks_permit
 from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import (
     AlertRow,
     CalendarRow,
     CommandRow,
-    CursorRow,
     DeadRow,
     ExecutionRow,
     JobRow,
@@ -50,6 +52,7 @@ from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
 from minutebook.store.port import Rows
 from minutebook.wire import topics
+from minutebook.wire.frames import Frame
 from minutebook.wire.topics import partition_of
 
 T = TypeVar("T", LimitRow, CalendarRow)
@@ -80,6 +83,8 @@ class View:
         self.rows = rows
         self.parts = [PartitionView(rows, partition) for partition in range(partitions)]
         self.readers = [FrameReader(part.cursor.position, part.cursor.head) for part in self.parts]
+        self.heard: Callable[[int, Frame], None] | None = None
+        """Told of each frame once it is folded, with its partition; None while nobody listens."""
         self.voids: Counter[str] = Counter()
         """Records that count for nobody, by why."""
         self._answers: dict[bytes, list[_Expected]] = {}
@@ -91,17 +96,26 @@ class View:
         """Fold the next record of a partition. Raises LogError, after which the partition must halt."""
         reader, part = self.readers[partition], self.parts[partition]
         taken = reader.take(record)
-        consumed = part.cursor.commands_through
+        before = part.cursor
+        moved: dict[str, Any] = {
+            "position": record.offset,
+            "head": reader.head,
+            "head_before": reader.head_before,
+        }
         if isinstance(taken, Taken):
             frame = taken.frame
             part.fold(frame.events, frame.now, record.offset)
-            consumed = max(
+            moved["decided_at"], moved["stamped_at"] = frame.now, record.stamp
+            moved["commands_through"] = max(
                 (item.offset for item in frame.inputs if item.topic.endswith(topics.COMMANDS)),
-                default=consumed,
+                default=before.commands_through,
             )
         else:
             self.voids[taken.kind] += 1
-        part.advance(CursorRow(record.offset, reader.head, reader.head_before, consumed))
+            moved["void_frames"] = before.void_frames + 1
+        part.advance(msgspec.structs.replace(before, **moved))
+        if self.heard is not None and isinstance(taken, Taken):
+            self.heard(partition, taken.frame)
         self._wake(part)
         if part.pending() >= COMMIT_ROWS:
             self.commit(partition)
@@ -163,6 +177,12 @@ class View:
             self._waiting.remove(entry)
         return True
 
+    def reached(self) -> Token:
+        """Everything that is folded."""
+        return Token(
+            {part.partition: part.cursor.position for part in self.parts if part.cursor.position >= 0}
+        )
+
     def has_reached(self, token: Token) -> bool:
         """Whether everything that `token` names is folded."""
         return all(
@@ -216,6 +236,10 @@ class View:
         """A job and where it stands."""
         return self.parts[self.partition_of_job(tenant, job_id)].job(tenant, job_id)
 
+    def progress(self, tenant: str, job_id: str) -> Progress | None:
+        """Where a job stands, without what it is."""
+        return self.parts[self.partition_of_job(tenant, job_id)].progress(tenant, job_id)
+
     def jobs_named(self, tenant: str, start: str) -> Iterator[tuple[str, JobRow, Progress]]:
         """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, partition after partition."""
         self.commit_all()
@@ -254,15 +278,17 @@ class View:
         found = (alert for part in self.parts for alert in part.alerts(tenant))
         return sorted(found, key=attrgetter("at", "id"), reverse=True)
 
-    def due_counts(self, tenant: str, start: int, end: int) -> Counter[int]:
+    def due_counts(
+        self, tenant: str, start: int, end: int, family: Literal["due_counts", "due_hours"] = "due_counts"
+    ) -> Counter[int]:
         """How many jobs of a tenant have their next instant in each minute from `start` up to `end`, not included.
 
-        Minutes are counted from the epoch. As of the last commit.
+        Minutes are counted from the epoch; with `due_hours` it is hours, all of it. As of the last commit.
         """
         found: Counter[int] = Counter()
         for part in self.parts:
-            for minute, count in part.due_counts(tenant, start, end):
-                found[minute] += count
+            for number, count in due_counts(part, tenant, start, end, family):
+                found[number] += count
         return found
 
     def command(self, tenant: str, command_id: str) -> tuple[int, CommandRow] | None:

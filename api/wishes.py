@@ -31,6 +31,11 @@ async def read_wish(
     if not _has_body(request):
         return Wish()
     data = await read_body(request, timeout_s)
+    return parse_wish(data, takes_payload=takes_payload, takes_catch_up=takes_catch_up)
+
+
+def parse_wish(data: bytes, *, takes_payload: bool = False, takes_catch_up: bool = False) -> Wish:
+    """The wish in the bytes of a body. Raises Refused naming every field at fault."""
     members = read_object(data)
     fields = Fields(members)
     fields.refuse_unknown(_REDRIVE if takes_payload else _RESUME if takes_catch_up else _REASON)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from bench import creating, fairness, long_runs
+from bench import creating, fairness, long_runs, streams
 from bench.results import Repetition
 from bench.rig import BenchError, Fault, Options, Rig, Say, choose_t_ms, measured, running
 
@@ -125,5 +125,6 @@ def workloads(seconds: int | None) -> dict[str, Workload]:
         "W6": Workload("creating, in four ways", 100_000, creating.measure),
         "W7": Workload("faults at 500 runs a second", 100_000, faults),
         "fairness": Workload("tenants with one job each beside a crowd", 100_000, fairness.measure),
+        "SSE": Workload("readers of the live stream at one API process", 1_000, streams.measure),
         "long": Workload("runs that take longer than a lease", 10_000, long_runs.measure),
     }

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from minutebook.errors import BrokenFrameError, DecodeError
 from minutebook.log.port import RawRecord
-from minutebook.log.reader import FrameReader, Taken, next_head
+from minutebook.log.reader import HEAD_BEFORE_ALL, FrameReader, Taken, next_head
 from minutebook.wire.frames import Frame, decode_frame
 
 _HEAD_BYTES: Final = 32
@@ -40,14 +40,15 @@ class _Suspect(NamedTuple):
 
 
 class Chain:
-    """Takes the records of one partition in order and keeps account of what is proven."""
+    """Takes the records of one partition in order, from `start` on, and keeps account of what is proven."""
 
-    def __init__(self) -> None:
-        self.reader = FrameReader()
+    def __init__(self, start: int = 0, head_before: bytes = HEAD_BEFORE_ALL) -> None:
+        self.reader = FrameReader(start - 1, head_before)
         self.frames = 0
         self.void = 0
         self._broken: Fault | None = None
-        self._proven = -1
+        self._start = start
+        self._proven = start - 1
         self._suspects: list[_Suspect] = []
         self._claimant = -1
         self._claimed: bytes | None = None
@@ -128,7 +129,7 @@ class Chain:
         self._heads.write(head)
 
     def _head_before(self, offset: int) -> bytes:
-        self._heads.seek(offset * _HEAD_BYTES)
+        self._heads.seek((offset - self._start) * _HEAD_BYTES)
         found = self._heads.read(_HEAD_BYTES)
         self._heads.seek(0, 2)
         return found
@@ -146,7 +147,7 @@ class Chain:
         elif frame.offset == record.offset:
             self._claim(frame, record)
             self._suspect(_Suspect(record.offset, reason, True))
-        elif 0 <= frame.offset < record.offset and self._head_before(frame.offset) == frame.head:
+        elif self._start <= frame.offset < record.offset and self._head_before(frame.offset) == frame.head:
             self.prove(frame.offset - 1)
         else:
             self._suspect(_Suspect(record.offset, reason, False))

@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, Protocol
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaTimeoutError
 
 from minutebook.errors import SettingsError
 from minutebook.log.port import RawRecord
+from minutebook.log.reader import HEAD_BEFORE_ALL
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
 
 _BOOTSTRAP_MS: Final = 10_000
 _POLL_MS: Final = 500
 _SILENT_POLLS_MAX: Final = 60
+
+
+class Until(NamedTuple):
+    """Where to end: after the record at `offset`, or before the first one stamped later than `at` (ms). None = the end."""
+
+    offset: int | None = None
+    at: int | None = None
+
+    def is_over(self, record: RawRecord) -> bool:
+        """Whether `record` lies behind the end asked for."""
+        if self.offset is not None and record.offset > self.offset:
+            return True
+        return self.at is not None and record.stamp > self.at
+
+
+TO_THE_END: Final = Until()
+
+
+Advance = Callable[[int, int], None]
+"""Told (partition, records read since the last call)."""
+
+
+def unheard(partition: int, records: int) -> None:
+    """Where nobody is told how far a reading is."""
 
 
 class Log(Protocol):
@@ -34,8 +59,16 @@ class Log(Protocol):
         """Offset of the first record, and that after the last one."""
         ...
 
+    def head_before(self, partition: int) -> bytes:
+        """The chain's head before the first record: zeros, but where this is a stretch of a log."""
+        ...
+
     def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         """Records from `start` up to and without `end`, as they lie."""
+        ...
+
+    def close(self) -> None:
+        """Give back what was opened."""
         ...
 
 
@@ -73,6 +106,10 @@ class KafkaLog:
         place = TopicPartition(self._topic, partition)
         start = self._consumer.beginning_offsets([place])[place]
         return start, self._consumer.end_offsets([place])[place]
+
+    def head_before(self, partition: int) -> bytes:
+        """See `Log.head_before`."""
+        return HEAD_BEFORE_ALL
 
     def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         """See `Log.read`. Raises KafkaTimeoutError where nothing comes for half a minute."""

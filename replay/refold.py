@@ -64,7 +64,7 @@ class Refold:
         self._state = make_rows(folder / "state", state.FAMILIES)
         self._view = make_rows(folder / "view", view.FAMILIES)
         self.book = Book(self._state)
-        self._part = PartitionView(self._view, partition)
+        self.view = PartitionView(self._view, partition)
         self._folded = 0
 
     def take(self, reader: FrameReader, frame: Frame | None) -> None:
@@ -74,21 +74,21 @@ class Refold:
         """
         if frame is not None:
             fold_events(self.book, frame)
-            self._part.fold(frame.events, frame.now, frame.offset)
-            self._part.answered.clear()
+            self.view.fold(frame.events, frame.now, frame.offset)
+            self.view.answered.clear()
             self._folded += sum(map(rows_of, frame.events))
         move_cursor(self.book, reader, frame)
         if self._folded >= _COMMIT_ROWS:
             self._folded = 0
             self.book.commit()
-            self._view.write(self._part.drain(), [])
+            self._view.write(self.view.drain(), [])
 
     def rows(self, part: Part) -> Rows:
         """What is folded so far, as stored."""
         if part == "streams":
             self.book.commit()
             return self._state
-        self._view.write(self._part.drain(), [])
+        self._view.write(self.view.drain(), [])
         return self._view
 
     def digest(self, part: Part) -> bytes:
@@ -112,6 +112,10 @@ class Refold:
             return f"its folder {copy.path} cannot be read: {error}"
         finally:
             rows.close()
+
+    def keep(self, part: Part, folder: Path) -> None:
+        """A copy of what is folded so far in `folder`, which must not exist yet."""
+        self.rows(part).checkpoint(str(folder))
 
     def close(self) -> None:
         """Give the stores back."""

@@ -8,6 +8,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from replay.heads import Head, Heads
+
 EQUAL: Final = "equal"
 DIFFERENT: Final = "different"
 NO_COPY: Final = "no copy"
@@ -37,7 +39,8 @@ class PartitionReport(msgspec.Struct, kw_only=True):
     """One partition: its records from `start` through `position`, and whether its copies agree.
 
     `head` is the chain's head there, `digest` that of the state folded, both in hex. `unproven_from` is the first
-    record that no later frame and no copy vouches for.
+    record that no later frame and no copy vouches for. `kept`: whether the head that somebody kept is the
+    chain's. `unchecked`: why nothing was folded; empty if it was.
     """
 
     partition: int
@@ -51,8 +54,10 @@ class PartitionReport(msgspec.Struct, kw_only=True):
     head: str = ""
     digest: str = ""
     unproven_from: int = 0
+    unchecked: str = ""
     state: str = NOT_ASKED
     view: str = NOT_ASKED
+    kept: str = NOT_ASKED
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -63,6 +68,18 @@ class Report(msgspec.Struct, kw_only=True):
     log_id: str
     partitions: list[PartitionReport]
     findings: list[Finding]
+
+
+def heads_of(report: Report) -> Heads:
+    """What to keep, to prove later that nothing changed."""
+    return Heads(
+        log_id=report.log_id,
+        partitions={
+            item.partition: Head(position=item.position, head=item.head)
+            for item in report.partitions
+            if item.position >= item.start
+        },
+    )
 
 
 def write_json(report: Report) -> str:
@@ -86,6 +103,9 @@ def write_table(report: Report, console: Console) -> None:
             _colored(item.view),
         )
     console.print(table)
+    for item in report.partitions:
+        if item.unchecked:
+            console.print(f"partition {item.partition}: {item.unchecked}", markup=False)
     for finding in report.findings:
         console.print(f"[red]DIFFERENT[/red] {finding.place()}: ", end="")
         console.print(finding.what, markup=False)

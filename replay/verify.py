@@ -7,9 +7,8 @@ stops at the position of each copy to compare.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
 
 from minutebook.domain import events as facts
 from minutebook.errors import LogGapError
@@ -18,30 +17,13 @@ from minutebook.log.port import RawRecord
 from minutebook.log.reader import CLOCK_BOUND_MS
 from minutebook.wire.frames import FORMAT_VERSION, Frame
 from replay.chain import Chain, Fault
+from replay.heads import Head, Heads
 from replay.permits import PermitAudit
-from replay.reading import Log
+from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 from replay.refold import MakeRows, Refold, on_disk
 from replay.report import DIFFERENT, EQUAL, NO_COPY, NOT_ASKED, NOT_REACHED, Finding, PartitionReport, Report
 
-
-class Until(NamedTuple):
-    """Where to end: after the record at `offset`, or before the first one stamped later than `at` (ms). None = the end."""
-
-    offset: int | None = None
-    at: int | None = None
-
-    def is_over(self, record: RawRecord) -> bool:
-        """Whether `record` lies behind the end asked for."""
-        if self.offset is not None and record.offset > self.offset:
-            return True
-        return self.at is not None and record.stamp > self.at
-
-
-TO_THE_END: Final = Until()
-
 Copies = Mapping[Part, Mapping[int, Copy]]
-Advance = Callable[[int, int], None]
-"""Told (partition, records read since the last call)."""
 
 
 def copies_in(checkpoint_dir: Path) -> Copies:
@@ -54,20 +36,27 @@ def verify(
     partitions: list[int],
     copies: Copies | None = None,
     until: Until = TO_THE_END,
-    advance: Advance = lambda partition, records: None,
+    advance: Advance = unheard,
     make_rows: MakeRows = on_disk,
+    kept: Heads | None = None,
 ) -> Report:
     """Audit `partitions` of `log` against `copies`; without copies the log alone. Folds over stores of `make_rows`.
 
-    With copies given, each partition that holds a record needs one of its owner's state and one of the view.
+    With copies given, each partition that holds a record needs one of its owner's state and one of the view. With `kept`
+    heads, nothing up to them may have changed.
     Raises KafkaError where the log cannot be reached.
     """
     permits = PermitAudit()
     audits = [
-        _verify_one(log, partition, copies, until, advance, make_rows, permits) for partition in partitions
+        _verify_one(log, partition, copies, until, advance, make_rows, permits, kept)
+        for partition in partitions
     ]
     findings = [finding for audit in audits for finding in audit.findings] + permits.findings()
     log_ids = sorted({audit.log_id for audit in audits if audit.log_id})
+    if kept is not None and log_ids and kept.log_id not in ("", *log_ids):
+        findings.append(
+            Finding(partitions[0], 0, 0, 0, f"the heads that were kept are of the log {kept.log_id}")
+        )
     if len(log_ids) > 1:
         findings.append(
             Finding(partitions[0], 0, 0, 0, f"partitions of different logs: {', '.join(log_ids)}")
@@ -89,14 +78,20 @@ def _verify_one(
     advance: Advance,
     make_rows: MakeRows,
     permits: PermitAudit,
+    kept: Heads | None,
 ) -> _Audit:
     start, end = log.bounds(partition)
     wanted = {part: held[partition] for part, held in (copies or {}).items() if partition in held}
     with tempfile.TemporaryDirectory(prefix="minutebook-replay-") as folder:
         refold = Refold(Path(folder), partition, make_rows)
-        audit = _Audit(PartitionReport(partition=partition, start=start, end=end), refold, wanted, permits)
+        chain = Chain(start, log.head_before(partition))
+        audit = _Audit(
+            PartitionReport(partition=partition, start=start, end=end), chain, refold, wanted, permits
+        )
         try:
             audit.compare()
+            if kept is not None:
+                audit.against(kept.partitions.get(partition))
             for record in _through(log.read(partition, start, end), until):
                 if not audit.take(record):
                     break
@@ -118,16 +113,22 @@ class _Audit:
     """One partition on its way."""
 
     def __init__(
-        self, report: PartitionReport, refold: Refold, copies: Mapping[Part, Copy], permits: PermitAudit
+        self,
+        report: PartitionReport,
+        chain: Chain,
+        refold: Refold,
+        copies: Mapping[Part, Copy],
+        permits: PermitAudit,
     ) -> None:
         self.report = report
         self.findings: list[Finding] = []
         self.log_id = ""
         self._copies = copies
-        self._chain = Chain()
+        self._chain = chain
         self._refold = refold
         self._permits = permits
-        self._can_fold = True
+        self._kept: Head | None = None
+        self._can_fold = report.start == 0
         self._now = 0
 
     def take(self, record: RawRecord) -> bool:
@@ -143,8 +144,17 @@ class _Audit:
         self.compare()
         return True
 
+    def against(self, kept: Head | None) -> None:
+        """Nothing through the position of that head may have changed."""
+        self._kept = kept
+        if kept is not None and kept.position < self.report.start:
+            self._kept = None
+            self.report.kept = NOT_REACHED
+
     def compare(self) -> None:
-        """Compare with the copies made just here."""
+        """Compare with the copies made just here, and with the head that was kept here."""
+        if self._kept is not None and self._kept.position == self._chain.reader.position:
+            self._compare_head(self._kept)
         for part, copy in self._copies.items():
             if copy.position == self._chain.reader.position:
                 self._compare(part, copy)
@@ -185,6 +195,14 @@ class _Audit:
                 f"format {opened.format_version}, clock bound {opened.clock_bound_ms} ms: not ours",
             )
 
+    def _compare_head(self, kept: Head) -> None:
+        is_same = self._chain.agrees(bytes.fromhex(kept.head))
+        self.report.kept = EQUAL if is_same else DIFFERENT
+        if not is_same:
+            first = self._chain.unproven()
+            what = f"the chain's head after {kept.position} is another than the one that was kept"
+            self._find(Fault(first, first, kept.position, what))
+
     def _compare(self, part: Part, copy: Copy) -> None:
         if not self._chain.agrees(bytes.fromhex(copy.head)):
             first = self._chain.unproven()
@@ -204,9 +222,12 @@ class _Audit:
         report, chain = self.report, self._chain
         for part in ("streams", "view"):
             self._settle(part, is_cut=is_cut, is_needed=needs_copies)
+        self._settle_head(is_cut=is_cut)
         report.frames, report.void = chain.frames, chain.void
         report.position, report.head = chain.reader.position, chain.reader.head.hex()
         report.unproven_from = chain.unproven()
+        if report.start:
+            report.unchecked = f"this stretch begins at offset {report.start}: nothing can be folded"
         if self._can_fold:
             report.digest = self._refold.digest("streams").hex()
         fault = chain.fault()
@@ -229,6 +250,20 @@ class _Audit:
             first, last = self._chain.reader.position + 1, copy.position
             self._find(
                 Fault(first, first, last, f"the log ends before, the copy of the {_WHOSE[part]} goes on")
+            )
+
+    def _settle_head(self, *, is_cut: bool) -> None:
+        """The outcome of a comparison with a kept head that never came."""
+        kept = self._kept
+        if kept is None or self.report.kept != NOT_ASKED:
+            return
+        self.report.kept = NOT_REACHED if is_cut else DIFFERENT
+        if not is_cut:
+            first = self._chain.reader.position + 1
+            self._find(
+                Fault(
+                    first, first, kept.position, "the log ends before, records up to the kept head are gone"
+                )
             )
 
     def _has_outcome(self, part: Part) -> bool:

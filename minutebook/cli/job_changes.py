@@ -8,10 +8,13 @@ import typer
 from msgspec import UNSET
 
 from minutebook.cli.backfill import backfill
-from minutebook.cli.job import JobId, rule_of, undecided, write_job
+from minutebook.cli.job import JobId, undecided, write_job
 from minutebook.cli.job import app as app
+from minutebook.cli.job_lists import list_jobs
+from minutebook.cli.job_tail import tail
 from minutebook.cli.options import Key, Reason, duration, given_options, read_payload
 from minutebook.cli.output import Format, Output, write_many
+from minutebook.cli.rules import rule_of
 from minutebook.cli.timing_options import (
     CalendarExclude,
     CalendarInclude,
@@ -42,6 +45,8 @@ from minutebook.client import (
 )
 
 app.command()(backfill)
+app.command("list")(list_jobs)
+app.command()(tail)
 _VERSIONS: Final = ("version", "changed", "task", "when", "reason")
 
 

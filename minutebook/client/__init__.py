@@ -12,7 +12,9 @@ from minutebook.client.errors import (
     StaleVersionError,
     UnavailableError,
 )
+from minutebook.client.history_models import HistoryEvent, WhyAnswer
 from minutebook.client.list_models import ExecutionSummary, Overview
+from minutebook.client.live_models import Change, DueBucket, Partition, PartitionPage, Reset, Upcoming
 from minutebook.client.models import (
     Alert,
     BatchResult,
@@ -53,6 +55,7 @@ __all__ = [
     "CalendarEntry",
     "CalendarsChange",
     "CalendarsRequest",
+    "Change",
     "Client",
     "ClientSettings",
     "Command",
@@ -61,9 +64,11 @@ __all__ = [
     "DeadLetterFilter",
     "DeniedError",
     "DryRun",
+    "DueBucket",
     "Execution",
     "ExecutionPage",
     "ExecutionSummary",
+    "HistoryEvent",
     "Job",
     "JobChange",
     "JobDryRun",
@@ -77,10 +82,13 @@ __all__ = [
     "NotFoundError",
     "Operation",
     "Overview",
+    "Partition",
+    "PartitionPage",
     "Problem",
     "PutEffect",
     "Queue",
     "RefusedError",
+    "Reset",
     "RetryChange",
     "RetryRequest",
     "RunNow",
@@ -89,5 +97,7 @@ __all__ = [
     "SyncClient",
     "Tally",
     "UnavailableError",
+    "Upcoming",
     "WholeExecution",
+    "WhyAnswer",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
 from copy import copy
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
@@ -28,15 +29,15 @@ from minutebook.client.calendars import Calendars, SyncCalendars
 from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_path
 from minutebook.client.errors import UnavailableError
 from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
+from minutebook.client.history_calls import HistoryCalls, SyncHistoryCalls
 from minutebook.client.limits import Limits, SyncLimits
 from minutebook.client.list_calls import ListCalls, SyncListCalls
+from minutebook.client.live_calls import LiveCalls, SyncLiveCalls
 from minutebook.client.mint import mint_id
 from minutebook.client.models import (
     Alert,
     AlertKind,
     AlertPage,
-    BatchRequest,
-    BatchResult,
     Cause,
     Command,
     DeadLetter,
@@ -66,6 +67,8 @@ _READING = ("GET", "PATCH")
 _BACKOFF_MAX_S = 8.0
 _PAGE = 1000
 _WAIT_S_MAX = 30
+_SILENT_MAX_S = 60.0
+"""A stream says something every 15 s."""
 
 
 class _Page(Protocol[T_co]):
@@ -78,7 +81,7 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(BulkCalls, ChangeCalls, ListCalls, OperationCalls, FleetCalls):
+class Client(BulkCalls, ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, LiveCalls):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up, or the
@@ -141,12 +144,6 @@ class Client(BulkCalls, ChangeCalls, ListCalls, OperationCalls, FleetCalls):
         headers = {"idempotency-key": key or mint_id()}
         answer = await self._send("POST", "/v1/jobs", body=job, headers=headers)
         return _decided(answer, Job)
-
-    async def submit_many(self, jobs: Sequence[JobRequest], *, key: str | None = None) -> BatchResult:
-        """Create up to 500 jobs; job n has the idempotency key `<key>/<n>`. Each may be refused alone."""
-        headers = {"idempotency-key": key or mint_id()}
-        body = BatchRequest(list(jobs))
-        return _decoded(await self._send("POST", "/v1/jobs/batch", body=body, headers=headers), BatchResult)
 
     async def get(self, job_id: str) -> Job:
         """A job as it stands."""
@@ -254,7 +251,7 @@ class Client(BulkCalls, ChangeCalls, ListCalls, OperationCalls, FleetCalls):
         self, path: str, kind: type[_Page[T]], query: dict[str, str] | None = None
     ) -> AsyncIterator[T]:
         """Items of a list, page after page."""
-        asked = {**(query or {}), "limit": str(_PAGE)}
+        asked = {"limit": str(_PAGE), **(query or {})}
         while True:
             page = _decoded(await self._send("GET", path, query=asked), kind)
             for item in page.items:
@@ -262,6 +259,23 @@ class Client(BulkCalls, ChangeCalls, ListCalls, OperationCalls, FleetCalls):
             if page.next_cursor is None:
                 return
             asked["cursor"] = page.next_cursor
+
+    @asynccontextmanager
+    async def _open(
+        self, path: str, headers: dict[str, str], query: dict[str, str]
+    ) -> AsyncIterator[AsyncIterator[str]]:
+        """Lines of a stream."""
+        timeout = httpx.Timeout(self._settings.timeout_s, read=_SILENT_MAX_S)
+        try:
+            async with self._http.stream(
+                "GET", path, headers=headers, params=query, timeout=timeout
+            ) as answer:
+                if answer.is_error:
+                    await answer.aread()
+                    raise _refusal(answer)
+                yield answer.aiter_lines()
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
 
     async def _send(
         self,
@@ -312,15 +326,16 @@ class Client(BulkCalls, ChangeCalls, ListCalls, OperationCalls, FleetCalls):
         try:
             answer = await self._http.request(method, path, content=content, headers=headers, params=query)
         except httpx.TransportError as error:
-            raise UnavailableError(
-                f"{self._settings.url} cannot be reached: {error or type(error).__name__}"
-            ) from error
+            raise self._unreachable(error) from error
         if answer.is_error:
             raise _refusal(answer)
         position = answer.headers.get("minutebook-position")
         if position is not None:
             self._seen.add(position)
         return answer
+
+    def _unreachable(self, error: httpx.TransportError) -> UnavailableError:
+        return UnavailableError(f"{self._settings.url} cannot be reached: {error or type(error).__name__}")
 
 
 def _wait_s(state: RetryCallState) -> float:
@@ -335,7 +350,15 @@ def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient(SyncBulkCalls, SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCalls):
+class SyncClient(
+    SyncBulkCalls,
+    SyncChangeCalls,
+    SyncListCalls,
+    SyncHistoryCalls,
+    SyncOperationCalls,
+    SyncFleetCalls,
+    SyncLiveCalls,
+):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
     _client: Client
@@ -380,10 +403,6 @@ class SyncClient(SyncBulkCalls, SyncChangeCalls, SyncListCalls, SyncOperationCal
     def submit(self, job: JobRequest, *, key: str | None = None) -> Job | Command:
         """See `Client.submit`."""
         return self._run(self._client.submit(job, key=key))
-
-    def submit_many(self, jobs: Sequence[JobRequest], *, key: str | None = None) -> BatchResult:
-        """See `Client.submit_many`."""
-        return self._run(self._client.submit_many(jobs, key=key))
 
     def get(self, job_id: str) -> Job:
         """See `Client.get`."""

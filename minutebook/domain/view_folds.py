@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain import view_calendars, view_limits
+from minutebook.domain import view_calendars, view_limits, view_owners
 from minutebook.domain import view_rows as keys
 from minutebook.domain.alerts import record_of
 from minutebook.domain.state import ACTIVE, NONE_AT, UNCHANGED
@@ -396,6 +396,7 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     **CHANGE_FOLDS,
     **OPERATION_FOLDS,
     **view_calendars.FOLDS,
+    **view_owners.FOLDS,
     facts.TaskDeclared: _task_declared,
     facts.WorkerAsked: _worker_asked,
 }

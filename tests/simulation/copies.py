@@ -31,6 +31,12 @@ class CopiedLog:
         records = self._partitions[partition]
         return (records[0].offset, records[-1].offset + 1) if records else (0, 0)
 
+    def head_before(self, partition: int) -> bytes:
+        return bytes(32)
+
+    def close(self) -> None:
+        pass
+
     def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         return (record for record in self._partitions[partition] if start <= record.offset < end)
 

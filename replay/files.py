@@ -1,0 +1,225 @@
+"""Stretches of the log as files, and the log read back from them.
+
+A folder holds one Avro object container file per partition, `partition-<n>.avro`, with the records as they lie: offset,
+stamp, key, value, headers; and `manifest.json`, which says where the stretch begins and ends, and the chain's head before
+and after it. Whoever keeps the heads can prove later that the files are a part of the chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from fastavro import parse_schema, reader, writer
+
+from minutebook.errors import SettingsError
+from minutebook.log.port import RawRecord
+from minutebook.log.reader import next_head
+from replay.reading import TO_THE_END, Advance, Log, Until, unheard
+
+MANIFEST: Final = "manifest.json"
+FORMAT: Final = 1
+SCHEMA: Final = parse_schema(
+    {
+        "type": "record",
+        "name": "ExportedRecord",
+        "namespace": "minutebook",
+        "doc": "One record of a partition, as it lies in the log.",
+        "fields": [
+            {"name": "offset", "type": "long"},
+            {"name": "stamp", "type": "long", "doc": "the broker's, ms since the epoch, UTC"},
+            {"name": "key", "type": ["null", "bytes"]},
+            {"name": "value", "type": ["null", "bytes"]},
+            {
+                "name": "headers",
+                "type": {
+                    "type": "array",
+                    "items": {
+                        "type": "record",
+                        "name": "ExportedHeader",
+                        "fields": [
+                            {"name": "name", "type": "string"},
+                            {"name": "value", "type": ["null", "bytes"]},
+                        ],
+                    },
+                },
+            },
+        ],
+    }
+)
+
+
+class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file holds of a partition: records from `start` up to and without `end`.
+
+    `head_before` and `head_after`: the chain's heads around it, in hex; `sha256` is that of the file.
+    """
+
+    partition: int
+    file: str
+    start: int
+    end: int
+    head_before: str
+    head_after: str
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a folder holds. `partitions`: how many the log has, whether their stretches are here or not."""
+
+    format: int
+    topic: str
+    partitions: int
+    stretches: list[Stretch]
+
+
+def export(
+    log: Log,
+    folder: Path,
+    partitions: list[int],
+    since: int = 0,
+    until: Until = TO_THE_END,
+    advance: Advance = unheard,
+) -> Manifest:
+    """Write the records of `partitions` stamped `since` (ms) or later, up to `until`, into `folder`, which must be new.
+
+    Records before the stretch are read as well: the chain's head follows from all of them. Raises SettingsError, KafkaError.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise SettingsError(f"{folder} is not empty: choose a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    stretches = [_export_one(log, folder, partition, since, until, advance) for partition in partitions]
+    manifest = Manifest(format=FORMAT, topic=log.topic, partitions=len(log.partitions()), stretches=stretches)
+    text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+    (folder / MANIFEST).write_bytes(text + b"\n")
+    return manifest
+
+
+def _export_one(
+    log: Log, folder: Path, partition: int, since: int, until: Until, advance: Advance
+) -> Stretch:
+    cut = _Cut(log, partition, since, until, advance)
+    name = f"partition-{partition}.avro"
+    with (folder / name).open("wb") as out:
+        writer(out, SCHEMA, map(_datum, cut.records()), codec="deflate", sync_interval=1 << 20)
+        out.flush()
+        os.fsync(out.fileno())
+    return Stretch(
+        partition=partition,
+        file=name,
+        start=cut.start,
+        end=cut.end,
+        head_before=cut.head_before.hex(),
+        head_after=cut.head.hex(),
+        sha256=_sha256(folder / name),
+    )
+
+
+class _Cut:
+    """A stretch of one partition on its way: the chain is followed from the log's first record on."""
+
+    def __init__(self, log: Log, partition: int, since: int, until: Until, advance: Advance) -> None:
+        first, self._last = log.bounds(partition)
+        self._log = log
+        self._partition = partition
+        self._since = since
+        self._until = until
+        self._advance = advance
+        self._first = first
+        self.start = self.end = first
+        self.head = self.head_before = log.head_before(partition)
+
+    def records(self) -> Iterator[RawRecord]:
+        """Those of the stretch."""
+        is_in = False
+        for record in self._log.read(self._partition, self._first, self._last):
+            if self._until.is_over(record):
+                return
+            self._advance(self._partition, 1)
+            is_in = is_in or record.stamp >= self._since
+            self.head = next_head(self.head, record)
+            self.end = record.offset + 1
+            if is_in:
+                yield record
+            else:
+                self.start, self.head_before = self.end, self.head
+
+
+class FileLog:
+    """A log that was exported into `folder`. Raises SettingsError for files that are not as the manifest says."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            data = (folder / MANIFEST).read_bytes()
+            self.manifest = msgspec.json.decode(data, type=Manifest)
+        except (OSError, msgspec.DecodeError) as error:
+            raise SettingsError(f"{folder} holds no export: {error}") from error
+        if self.manifest.format != FORMAT:
+            raise SettingsError(f"{folder} is of format {self.manifest.format}, {FORMAT} is known here")
+        self._stretches = {stretch.partition: stretch for stretch in self.manifest.stretches}
+        for stretch in self.manifest.stretches:
+            path = folder / stretch.file
+            if path.parent != folder or not path.is_file() or _sha256(path) != stretch.sha256:
+                raise SettingsError(f"{path} is not the file that was exported")
+
+    @property
+    def topic(self) -> str:
+        """See `Log.topic`."""
+        return self.manifest.topic
+
+    def partitions(self) -> list[int]:
+        """All partitions of the log that was exported, also those of which nothing is here."""
+        return list(range(self.manifest.partitions))
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        """See `Log.bounds`. Raises SettingsError where that partition was not exported."""
+        stretch = self._stretch(partition)
+        return stretch.start, stretch.end
+
+    def head_before(self, partition: int) -> bytes:
+        """See `Log.head_before`."""
+        return bytes.fromhex(self._stretch(partition).head_before)
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
+        """See `Log.read`."""
+        with (self._folder / self._stretch(partition).file).open("rb") as source:
+            records: Iterator[Any] = iter(reader(source))
+            for datum in records:
+                if datum["offset"] >= end:
+                    return
+                if datum["offset"] >= start:
+                    yield _record(datum)
+
+    def close(self) -> None:
+        """See `Log.close`: nothing is open between calls."""
+
+    def _stretch(self, partition: int) -> Stretch:
+        found = self._stretches.get(partition)
+        if found is None:
+            raise SettingsError(f"partition {partition} is not among the exported files in {self._folder}")
+        return found
+
+
+def _datum(record: RawRecord) -> dict[str, Any]:
+    return {
+        "offset": record.offset,
+        "stamp": record.stamp,
+        "key": record.key,
+        "value": record.value,
+        "headers": [{"name": name, "value": value} for name, value in record.headers],
+    }
+
+
+def _record(datum: Any) -> RawRecord:
+    headers = tuple((header["name"], header["value"]) for header in datum["headers"])
+    return RawRecord(datum["offset"], datum["stamp"], datum["key"], datum["value"], headers)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()

@@ -1,0 +1,48 @@
+"""Valid frames of a log, one partition after the other, for whoever asks what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from minutebook.errors import SettingsError
+from minutebook.log.reader import FrameReader, Taken
+from minutebook.wire.frames import Frame
+from replay.reading import TO_THE_END, Advance, Log, Until, unheard
+
+
+def frames_of(
+    log: Log,
+    partition: int,
+    until: Until = TO_THE_END,
+    advance: Advance = unheard,
+    reader: FrameReader | None = None,
+) -> Iterator[Frame]:
+    """The valid frames of a partition from its first record on; `reader` tells afterwards how far it was read.
+
+    Raises LogError where a record is missing or damaged: nothing can be said of what follows.
+    """
+    start, end = log.bounds(partition)
+    reader = reader or reader_of(log, partition)
+    for record in log.read(partition, start, end):
+        if until.is_over(record):
+            return
+        taken = reader.take(record)
+        advance(partition, 1)
+        if isinstance(taken, Taken):
+            yield taken.frame
+
+
+def reader_of(log: Log, partition: int) -> FrameReader:
+    """One that stands before the first record of a partition."""
+    start, _ = log.bounds(partition)
+    return FrameReader(start - 1, log.head_before(partition))
+
+
+def check_whole(log: Log, partitions: list[int]) -> None:
+    """Raises SettingsError where a partition does not begin with its first record: what it folds to is not known then."""
+    for partition in partitions:
+        start, _ = log.bounds(partition)
+        if start:
+            raise SettingsError(
+                f"partition {partition} begins at offset {start} here: this needs the log from its first record on"
+            )

@@ -1,0 +1,145 @@
+"""What the verbs share: which log, how far, progress on stderr, faults as messages and exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from kafka.errors import KafkaError
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from minutebook.cli.exits import ExitCode as ExitCode  # the same codes as of `minutebook`
+from minutebook.errors import LogError, SettingsError
+from minutebook.log.settings import KafkaSettings
+from replay.files import FileLog
+from replay.reading import TO_THE_END, Advance, KafkaLog, Log, Until
+
+Tenant = Annotated[
+    str, typer.Option("--tenant", help="Whose.", envvar="MINUTEBOOK_REPLAY_TENANT", show_default=False)
+]
+Topic = Annotated[
+    str | None,
+    typer.Option(
+        "--topic",
+        help="Another topic than job-events: a copy of it with the original stamps and offsets.",
+        envvar="MINUTEBOOK_REPLAY_TOPIC",
+    ),
+]
+Files = Annotated[
+    Path | None,
+    typer.Option(
+        "--files",
+        help="Read this folder, made by `export`, instead of Kafka.",
+        envvar="MINUTEBOOK_REPLAY_FILES",
+        exists=True,
+        file_okay=False,
+    ),
+]
+UntilText = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        help="End with this offset, or with this time, such as 2026-03-01T12:00:00Z.",
+        envvar="MINUTEBOOK_REPLAY_UNTIL",
+    ),
+]
+Output = Annotated[
+    Literal["table", "json"],
+    typer.Option("--output", "-o", help="Form of the result.", envvar="MINUTEBOOK_REPLAY_OUTPUT"),
+]
+
+
+def until_of(text: str | None) -> Until:
+    """Where to end. Raises BadParameter."""
+    if text is None:
+        return TO_THE_END
+    if text.isdecimal() and text.isascii():
+        return Until(offset=int(text))
+    return Until(at=instant_of_text(text, "--until"))
+
+
+def instant_of_text(text: str, option: str) -> int:
+    """An instant in ms that somebody typed. Raises BadParameter."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        what = (
+            "neither an offset nor a time" if option == "--until" else "no time such as 2026-03-01T12:00:00Z"
+        )
+        raise typer.BadParameter(what, param_hint=option) from error
+    if found.tzinfo is None:
+        raise typer.BadParameter("the time needs a zone, such as Z", param_hint=option)
+    return int(found.timestamp() * 1_000)
+
+
+@contextmanager
+def opened(topic: str | None, files: Path | None = None) -> Iterator[Log]:
+    """The log to read, Kafka's or an exported one; faults of it end the command with a message and its exit code."""
+    if topic is not None and files is not None:
+        raise typer.BadParameter("goes with a topic of Kafka, not with files", param_hint="--topic")
+    with told():
+        log: Log = KafkaLog(KafkaSettings(), topic) if files is None else FileLog(files)
+        with closing(log):
+            yield log
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn faults into a message on stderr and the exit code for it."""
+    try:
+        yield
+    except SettingsError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(ExitCode.NOT_FOUND) from error
+    except LogError as error:
+        typer.echo(f"error: the log cannot be read on: {error}. See `python -m replay verify`.", err=True)
+        raise typer.Exit(ExitCode.NO) from error
+    except KafkaError as error:
+        typer.echo(
+            f"error: no answer from Kafka at {KafkaSettings().bootstrap_servers} ({type(error).__name__}). "
+            "Is it running, and is MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS right?",
+            err=True,
+        )
+        raise typer.Exit(ExitCode.UNREACHABLE) from error
+
+
+class _RateColumn(ProgressColumn):
+    """Records a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+
+@contextmanager
+def progress(log: Log, partitions: list[int]) -> Iterator[Advance]:
+    """A bar on stderr with rate and rest; nothing off a terminal."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _RateColumn(),
+        TimeRemainingColumn(),
+    )
+    total = sum(end - start for start, end in map(log.bounds, partitions))
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("records", total=total)
+
+        def advance(partition: int, records: int) -> None:
+            bar.update(task, advance=records, description=f"partition {partition}")
+
+        yield advance

@@ -1,0 +1,155 @@
+"""`python -m replay completeness`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from minutebook.client.times import format_instant
+from minutebook.clock import SystemClock
+from minutebook.history.ledger import Range
+from replay.completeness import CompletenessReport, completeness
+from replay.pages import completeness_page
+from replay.verbs.common import ExitCode, Files, Output, Topic, instant_of_text, opened, progress
+
+_DAY_MS: Final = 86_400_000
+_LATER_MS: Final = 300_000
+"""A day is looked at so long after its end: what was due in it is on record by then."""
+
+
+def completeness_of(
+    since: Annotated[
+        str, typer.Argument(metavar="FROM", help="First instant, such as 2026-03-01T00:00:00Z.")
+    ] = "",
+    until: Annotated[str, typer.Argument(metavar="TO", help="End: instants before it.")] = "",
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", help="Only this one's.", envvar="MINUTEBOOK_REPLAY_TENANT")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            help="Folder for the report as JSON and as a page.",
+            file_okay=False,
+            envvar="MINUTEBOOK_REPLAY_REPORT",
+        ),
+    ] = None,
+    nightly: Annotated[
+        bool,
+        typer.Option(
+            "--nightly",
+            help="Go on for ever: after each day in UTC a report on it; needs --report.",
+            envvar="MINUTEBOOK_REPLAY_NIGHTLY",
+        ),
+    ] = False,
+    topic: Topic = None,
+    files: Files = None,
+    output: Output = "table",
+) -> None:
+    """Is every instant that the schedules implied accounted for? What is not is named.
+
+    Exit code 0: complete. 1: an instant is missing. 2: wrong usage. 3: no such topic. 5: Kafka cannot be reached.
+    """
+    if nightly:
+        if report is None or since or until:
+            raise typer.BadParameter("goes with --report, and without FROM and TO", param_hint="--nightly")
+        _every_night(report, tenant, topic)
+        return
+    if not since or not until:
+        raise typer.BadParameter("give the time to look at: FROM and TO", param_hint="FROM TO")
+    asked = Range(instant_of_text(since, "FROM"), instant_of_text(until, "TO") - 1)
+    if asked.last_at < asked.first_at:
+        raise typer.BadParameter("must be later than FROM", param_hint="TO")
+    found = _found(asked, tenant, topic, files)
+    if report is not None:
+        _keep(found, report)
+    if output == "json":
+        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+    else:
+        _write(found)
+    if not found.ok:
+        raise typer.Exit(ExitCode.NO)
+
+
+def _found(asked: Range, tenant: str | None, topic: str | None, files: Path | None) -> CompletenessReport:
+    with opened(topic, files) as log:
+        partitions = [one for one in log.partitions() if files is None or log.bounds(one) != (0, 0)]
+        with progress(log, partitions) as advance:
+            return completeness(log, partitions, asked, tenant, advance)
+
+
+def _every_night(report: Path, tenant: str | None, topic: str | None) -> None:
+    clock = SystemClock()
+    while True:
+        now = clock.now()
+        end = (now - _LATER_MS) // _DAY_MS * _DAY_MS
+        name = _name(Range(end - _DAY_MS, end - 1))
+        if not (report / f"{name}.json").exists():
+            found = _found(Range(end - _DAY_MS, end - 1), tenant, topic, None)
+            _keep(found, report)
+            typer.echo(f"{name}: {'complete' if found.ok else 'NOT complete'}")
+        next_at = end + _DAY_MS + _LATER_MS
+        time.sleep(max(1.0, min(3_600.0, (next_at - clock.now()) / 1_000)))
+
+
+def _name(asked: Range) -> str:
+    return f"completeness-{format_instant(asked.first_at)[:10]}"
+
+
+def _keep(found: CompletenessReport, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"completeness-{found.first_at[:10]}"
+    page = completeness_page(found, SystemClock().now())
+    (folder / f"{name}.html").write_text(page)
+    (folder / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    typer.echo(f"{folder / name}.html and .json", err=True)
+
+
+def _write(found: CompletenessReport) -> None:
+    console = Console()
+    title = f"Instants from {found.first_at} through {found.last_at}"
+    table = Table(title=title, title_justify="left")
+    for column in (
+        "tenant",
+        "jobs",
+        "implied",
+        "ran",
+        "did not run, for a reason",
+        "ended",
+        "open",
+        "missing",
+    ):
+        table.add_column(column)
+    for item in found.tenants:
+        table.add_row(
+            item.tenant,
+            str(item.jobs),
+            str(item.implied),
+            str(item.ran),
+            _counts(item.explained),
+            _counts(item.ended),
+            str(item.open),
+            f"[red]{item.missing}[/red]" if item.missing else "0",
+        )
+    console.print(table)
+    for one in found.missing:
+        row = f" and {one.count - 1} after it" if one.count > 1 else ""
+        console.print(
+            f"[red]MISSING[/red] {one.at}{row}: job {escape(one.job_id)} of {one.tenant}: {escape(one.what)}"
+        )
+    if found.behind_the_log:
+        parts = ", ".join(map(str, found.behind_the_log))
+        console.print(f"The log of partition {parts} ends before that time does.")
+    if found.ok:
+        console.print("Complete: each instant ran, or the log says why it did not.")
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()) if count)

@@ -1,0 +1,95 @@
+"""`python -m replay verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from minutebook.errors import SettingsError
+from replay.heads import Heads, read_heads, write_heads
+from replay.report import heads_of, write_json, write_table
+from replay.verbs.common import ExitCode, Files, Output, Topic, UntilText, opened, progress, told, until_of
+from replay.verify import Copies, copies_in, verify
+
+
+def verify_log(
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with copies of the owners' states and of the view, as `POST /checkpoint` makes them.",
+            envvar="MINUTEBOOK_REPLAY_CHECKPOINTS",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
+    topic: Topic = None,
+    files: Files = None,
+    partition: Annotated[
+        list[int] | None,
+        typer.Option(min=0, help="Only this one; may be given again.", envvar="MINUTEBOOK_REPLAY_PARTITION"),
+    ] = None,
+    until: UntilText = None,
+    heads: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the heads of all chains in this file, if all agrees.",
+            envvar="MINUTEBOOK_REPLAY_HEADS",
+            dir_okay=False,
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            help="Heads kept before: nothing up to them may have changed.",
+            envvar="MINUTEBOOK_REPLAY_AGAINST",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    output: Output = "table",
+) -> None:
+    """Check every record of the log, fold it again, and compare with the copies.
+
+    Exit code 0: all agree. 1: a difference, named with partition and offset. 2: wrong usage. 3: no such topic.
+    5: Kafka cannot be reached.
+    """
+    end = until_of(until)
+    kept = None if against is None else _kept(against)
+    with opened(topic, files) as log:
+        partitions = _chosen(log.partitions(), partition)
+        copies = None if checkpoints is None else _copies(checkpoints)
+        with progress(log, partitions) as advance:
+            report = verify(log, partitions, copies, end, advance, kept=kept)
+    if output == "json":
+        typer.echo(write_json(report))
+    else:
+        write_table(report, Console())
+    if not report.ok:
+        raise typer.Exit(ExitCode.NO)
+    if heads is not None:
+        with told():
+            write_heads(heads, heads_of(report))
+
+
+def _kept(path: Path) -> Heads:
+    try:
+        return read_heads(path)
+    except SettingsError as error:
+        raise typer.BadParameter(str(error), param_hint="--against") from error
+
+
+def _copies(folder: Path) -> Copies:
+    try:
+        return copies_in(folder)
+    except SettingsError as error:
+        raise typer.BadParameter(str(error), param_hint="--checkpoints") from error
+
+
+def _chosen(there: list[int], wanted: list[int] | None) -> list[int]:
+    strange = sorted(set(wanted or ()) - set(there))
+    if strange:
+        raise typer.BadParameter(f"there is no partition {strange[0]}", param_hint="--partition")
+    return sorted(set(wanted)) if wanted else there

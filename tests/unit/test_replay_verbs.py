@@ -1,0 +1,191 @@
+"""`python -m replay` on exported files: what each verb prints, and the code that it ends with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import CliRunner, Result
+
+from minutebook.client.times import format_instant
+from minutebook.domain import events as facts
+from minutebook.history.ledger import Range
+from minutebook.log.port import RawRecord
+from minutebook.log.reader import next_head
+from minutebook.wire.frames import decode_frame, encode_frame
+from replay.__main__ import app
+from replay.completeness import completeness
+from replay.files import export
+from replay.pages import completeness_page
+from tests.simulation.copies import CopiedLog
+from tests.simulation.log_maker import LogMaker, pause, submit, success
+
+MINUTE = 60_000
+
+
+def log_of_a_minutely_job() -> LogMaker:
+    """Five minutes of a job, of which it is paused for one."""
+    maker = LogMaker()
+    maker.open()
+    maker.command(submit("minutely", cron="* * * * *", actor="key:a via cli"))
+    for _ in range(5):
+        maker.clock.advance(MINUTE)
+        maker.due("w1.1")
+        maker.report(success(maker.running()))
+    return maker
+
+
+def rechained(records: list[RawRecord], events: dict[int, list[facts.Event]]) -> list[RawRecord]:
+    """The log with other events in some frames, as somebody would write it who makes all frames behind anew."""
+    head, found = bytes(32), []
+    for record in records:
+        frame = decode_frame(record.value)
+        frame = msgspec.structs.replace(frame, head=head, events=events.get(record.offset, frame.events))
+        found.append(record._replace(value=encode_frame(frame)))
+        head = next_head(head, found[-1])
+    return found
+
+
+@pytest.fixture
+def maker() -> LogMaker:
+    return log_of_a_minutely_job()
+
+
+@pytest.fixture
+def whole(maker: LogMaker) -> list[str]:
+    """FROM and TO around the log."""
+    stamps = [record.stamp for record in maker.records]
+    return [format_instant(stamps[0] - MINUTE), format_instant(stamps[-1] + 1)]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def exported(folder: Path, records: list[RawRecord]) -> str:
+    export(CopiedLog(records), folder / "files", [0])
+    return str(folder / "files")
+
+
+def test_a_log_is_complete(maker: LogMaker, whole: list[str], tmp_path: Path) -> None:
+    files = exported(tmp_path, maker.records)
+    found = run("completeness", *whole, "--files", files, "-o", "json", "--report", str(tmp_path / "kept"))
+    assert found.exit_code == 0, found.output
+    report = json.loads(found.stdout)
+    (tenant,) = report["tenants"]
+    assert (tenant["implied"], tenant["ran"], tenant["ended"]["succeeded"], tenant["open"]) == (5, 5, 5, 0)
+    assert report["missing"] == []
+    names = sorted(path.suffix for path in (tmp_path / "kept").iterdir())
+    assert names == [".html", ".json"]
+    assert "Complete: each instant ran" in run("completeness", *whole, "--files", files).stdout
+
+
+def test_an_instant_that_is_not_there_is_named(maker: LogMaker, whole: list[str], tmp_path: Path) -> None:
+    found = None
+    for record in maker.records[4:]:
+        frame = decode_frame(record.value)
+        if any(isinstance(event, facts.ExecutionsDueGranted) for event in frame.events):
+            found = frame
+            break
+    assert found is not None
+    (event,) = [one for one in found.events if isinstance(one, facts.ExecutionsDueGranted)]
+    at = format_instant(event.scheduled_at[0])
+    left = [one for one in found.events if one is not event]
+    files = exported(tmp_path, rechained(maker.records, {found.offset: left}))
+    said = run("completeness", *whole, "--files", files)
+    assert said.exit_code == 1
+    assert f"MISSING {at}: job minutely of acme" in said.stdout
+    report = completeness(
+        CopiedLog(rechained(maker.records, {found.offset: left})), [0], Range(0, 4_000_000_000_000)
+    )
+    page = completeness_page(report, 0)
+    assert at in page
+    assert "Not complete." in page
+
+
+def test_a_page_shows_any_text_as_it_is(maker: LogMaker) -> None:
+    report = completeness(CopiedLog(maker.records), [0], Range(0, 4_000_000_000_000))
+    report.tenants[0].tenant = "<script>alert(1)</script>"
+    assert "<script>" not in completeness_page(report, 0)
+
+
+def test_a_pause_explains(tmp_path: Path, whole: list[str]) -> None:
+    maker = log_of_a_minutely_job()
+    maker.command(pause("minutely", issued_at=maker.clock.now(), reason="why not"))
+    maker.clock.advance(3 * MINUTE)
+    maker.command(submit("other", issued_at=maker.clock.now(), run_at=maker.clock.now() + MINUTE))
+    report = completeness(CopiedLog(maker.records), [0], Range(0, 4_000_000_000_000))
+    assert report.ok
+    assert report.tenants[0].explained == {"paused": 3}
+    assert report.behind_the_log == [0]
+
+
+def test_what_is_overdue_at_the_end_of_the_log_is_missing() -> None:
+    maker = log_of_a_minutely_job()
+    maker.clock.advance(10 * MINUTE)
+    maker.command(submit("other", issued_at=maker.clock.now(), run_at=maker.clock.now() + MINUTE))
+    report = completeness(CopiedLog(maker.records), [0], Range(0, 4_000_000_000_000))
+    assert not report.ok
+    assert [one.what for one in report.missing] == [
+        "it was due, and the log does not say what became of it"
+    ] * 9
+    assert report.tenants[0].pending == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("completeness",), 2),
+        (("completeness", "2026-01-01T00:00:00Z"), 2),
+        (("completeness", "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"), 2),
+        (("completeness", "2026-01-01", "2026-01-02T00:00:00Z"), 2),
+        (("completeness", "--nightly"), 2),
+        (("story", "minutely"), 2),
+        (("story", "a b", "--tenant", "acme"), 2),
+        (("at", "soon"), 2),
+        (("at", "5"), 2),
+        (("at", "2026-01-01T00:00:00Z", "--job", "a"), 2),
+        (("verify", "--files", "/nowhere"), 2),
+        (("verify", "--against", "/nowhere"), 2),
+        (("import", "/nowhere", "--into", "x"), 2),
+    ],
+)
+def test_senseless_arguments_are_refused(arguments: tuple[str, ...], code: int) -> None:
+    assert run(*arguments).exit_code == code
+
+
+def test_story_and_state_and_proof_from_files(maker: LogMaker, tmp_path: Path) -> None:
+    files = exported(tmp_path, maker.records)
+    story = run("story", "minutely", "--tenant", "acme", "--files", files, "-o", "json")
+    assert story.exit_code == 0, story.output
+    assert [step["kind"] for step in json.loads(story.stdout)] == [
+        "submitted",
+        *["due_granted", "succeeded"] * 5,
+    ]
+    assert run("story", "none", "--tenant", "acme", "--files", files).exit_code == 3
+    assert "came due" in run("story", "minutely", "--tenant", "acme", "--files", files).stdout
+    then = run(
+        "at", "2", "--partition", "0", "--tenant", "acme", "--job", "minutely", "--files", files, "-o", "json"
+    )
+    assert json.loads(then.stdout)["job"]["executions"]["open"] == 1
+    assert (
+        run(
+            "at", "0", "--partition", "0", "--tenant", "acme", "--job", "minutely", "--files", files
+        ).exit_code
+        == 3
+    )
+    heads = str(tmp_path / "heads.json")
+    assert run("verify", "--files", files, "--heads", heads).exit_code == 0
+    assert run("verify", "--files", files, "--against", heads).exit_code == 0
+    cut = CopiedLog(maker.records[:-1])
+    export(cut, tmp_path / "cut", [0])
+    assert run("verify", "--files", str(tmp_path / "cut"), "--against", heads).exit_code == 1
+    into = str(tmp_path / "copies")
+    assert run("import", files, "--into", into).exit_code == 0
+    assert run("import", files, "--into", into).exit_code == 3
+    assert run("verify", "--files", files, "--checkpoints", into).exit_code == 0
+    again = run("export", str(tmp_path / "again"), "--files", files)
+    assert again.exit_code == 0, again.output
+    assert run("export", str(tmp_path / "again"), "--files", files).exit_code == 3
