@@ -15,6 +15,7 @@ from api.auth import Scope
 from api.pages import charts, texts
 from api.pages.session import find_caller, forget_word, leave_word, path_of, prefix_of, word_left
 from api.pages.static_files import address
+from api.problems import TABLE
 from api.services import Services
 from minutebook.client.mint import mint_id
 
@@ -44,6 +45,7 @@ NAVIGATION: Final = (
     Entry("/", "Overview"),
     Entry("/upcoming", "Upcoming"),
     Entry("/jobs", "Jobs"),
+    Entry("/executions", "Executions"),
     Entry("/dead-letters", "Dead letters"),
     Entry("/operations", "Operations"),
     Entry("/queues", "Queues"),
@@ -78,10 +80,12 @@ _environment.filters |= {
 _environment.globals |= {
     "show_age": texts.show_age,
     "show_between": texts.show_between,
+    "show_since": texts.show_since,
     "show_clock": texts.show_clock,
     "charts": charts,
     "mint_id": mint_id,
     "Scope": Scope,
+    "INVALID": TABLE["invalid"].detail,
 }
 
 

@@ -10,10 +10,11 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
 import sys
 from pathlib import Path
 from typing import Final
+
+from minutebook.client.mint import mint_api_key, mint_key_id
 
 TENANT: Final = "default"
 ROLE: Final = "admin"
@@ -24,7 +25,7 @@ def kept_key(file: Path) -> str:
     with contextlib.suppress(FileNotFoundError):
         return file.read_text().strip()
     file.parent.mkdir(parents=True, exist_ok=True)
-    key = f"mb_{secrets.token_urlsafe(32)}"
+    key = mint_api_key(mint_key_id())
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
         handle.write(f"{key}\n")
     return key
@@ -38,11 +39,6 @@ def keyring(key: str) -> str:
 def digest_of(key: str) -> str:
     """All that the API knows of `key`: its SHA-256 in hex."""
     return hashlib.sha256(key.encode()).hexdigest()
-
-
-def login_token() -> str:
-    """A new token for a link that logs in to the pages once."""
-    return secrets.token_urlsafe(24)
 
 
 def main(folder: Path) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
-import secrets
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, NamedTuple, Self
 
-from minutebook.client.keys import digest_of, kept_key, keyring, login_token
+from minutebook.client.keys import kept_key, keyring
+from minutebook.client.mint import mint_login_token
 from minutebook.clock import SystemClock
 from minutebook.embedded.errors import BrokerRunningError, PortTakenError, ServiceStartError
 from minutebook.embedded.kept_broker import KeptBroker
@@ -88,12 +89,11 @@ class Cluster:
         self._owners: list[Service] = []
         self._apis: list[Service] = []
         self._workers: list[Service] = []
-        self._login_token = secrets.token_urlsafe(24)
         self._clock = SystemClock()
         self._changing = threading.Lock()
         self._pause = threading.Event()
         self._lock: IO[str] | None = None
-        self._login_token = login_token()
+        self._login_token = mint_login_token()
 
     def start(self, progress: Progress | None = None) -> None:
         """Start everything and return once every process says that it is ready; `progress` gets one line per
@@ -169,16 +169,16 @@ class Cluster:
         return f"http://127.0.0.1:{self._ports['api']}"
 
     @property
+    def login_url(self) -> str:
+        """Where a browser is logged in to the pages: once, within ten minutes of the API's start."""
+        return f"{self.api_url}/login?token={self._login_token}"
+
+    @property
     def api_key(self) -> str:
         """The credential of the tenant `default`, role admin; kept in the folder in a file only its owner can
         read.
         """
         return kept_key(self._data_dir / "api-key")
-
-    @property
-    def login_url(self) -> str:
-        """Opens the pages with the key of the cluster: once, within 10 minutes of the API's start."""
-        return f"{self.api_url}/login?token={self._login_token}"
 
     @property
     def bootstrap_servers(self) -> str:
@@ -289,7 +289,7 @@ class Cluster:
             "MINUTEBOOK_API_CHECKPOINT_DIR": str(self.checkpoint_dir),
             "MINUTEBOOK_API_KEYS": keyring(self.api_key),
             "MINUTEBOOK_API_LOGIN_TOKEN": self._login_token,
-            "MINUTEBOOK_API_LOGIN_KEY": digest_of(self.api_key),
+            "MINUTEBOOK_API_LOGIN_KEY": hashlib.sha256(self.api_key.encode()).hexdigest(),
         }
         return self._command("api", ("-m", "api"), shared, own, port)
 
