@@ -49,7 +49,7 @@ def show_live(
         status,
         kinds=kinds,
         every_ms=every_s * 1_000,
-        query=query,
+        asked=query,
         stream=STREAM,
         part=f"{name}_live.html",
         **values,

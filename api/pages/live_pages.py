@@ -4,6 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.pages import limits, live, operations, partitions, queues, upcoming, workers
+from api.pages import (
+    execution_list,
+    limits,
+    live,
+    operations,
+    overview,
+    partitions,
+    queues,
+    upcoming,
+    workers,
+)
 
-LIVE_PAGES: Final = (live, upcoming, operations, queues, workers, limits, partitions)
+LIVE_PAGES: Final = (
+    overview,
+    execution_list,
+    live,
+    upcoming,
+    operations,
+    queues,
+    workers,
+    limits,
+    partitions,
+)

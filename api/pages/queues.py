@@ -15,6 +15,7 @@ from api.pages.live import show_live
 from api.pages.rendering import redirect
 from api.positions import encode_token
 from api.problems import Refused
+from api.routes.lists import executions_page
 from api.routes.queues import Kind, change, find_queue, queues_of
 from api.routes.tasks import tasks_of
 from api.routes.workers import workers_of
@@ -26,6 +27,8 @@ router = page_router()
 Reading = Annotated[Caller, Depends(Seen(Scope.JOBS_READ))]
 Declaring = Annotated[Caller, Depends(Seen(Scope.QUEUES_WRITE))]
 _KINDS: Final = "queue task worker execution"
+_WAITING: Final = "500"
+"""Executions that are looked at to say how deep the queues are."""
 _ACTIONS: Final[dict[str, tuple[Kind, str]]] = {
     "pause": (PauseQueue, "Paused: every partition knows it, and nothing more of it starts."),
     "drain": (DrainQueue, "Draining: no new job is taken for it."),
@@ -45,13 +48,17 @@ async def show_queues(request: Request, caller: Reading) -> Response:
     """All queues that the caller may use, and the declared tasks."""
     services = await ready(request)
     workers = workers_of(services)
+    waiting = executions_page(services, caller, {"status": "queued", "order": "scheduled", "limit": _WAITING})
     return show_live(
         request,
         "queues",
         _KINDS,
         queues=list(queues_of(services, caller)),
         served=_served(workers),
-        tasks=_known(services, workers),
+        depth=Counter(it.queue for it in waiting.items),
+        oldest={it.queue: it.due_at for it in reversed(waiting.items)},
+        is_all=waiting.next_cursor is None,
+        tasks=known_tasks(services, workers),
     )
 
 
@@ -88,8 +95,18 @@ def _show(
         for worker in workers_of(services)
         if not worker.queues or any(served.name == name for served in worker.queues)
     ]
-    status = 200 if refused is None else refused.status
-    return show_live(request, "queue", _KINDS, status, queue=queue, workers=workers, refused=refused)
+    asked = {"status": "queued", "queue": name, "order": "scheduled", "limit": _WAITING}
+    waiting = executions_page(services, caller, asked)
+    return show_live(
+        request,
+        "queue",
+        _KINDS,
+        200 if refused is None else refused.status,
+        queue=queue,
+        workers=workers,
+        waiting=waiting,
+        refused=refused,
+    )
 
 
 def _served(workers: list[Worker]) -> Counter[str]:
@@ -101,7 +118,7 @@ def _served(workers: list[Worker]) -> Counter[str]:
     return found
 
 
-def _known(services: Services, workers: list[Worker]) -> list[KnownTask]:
+def known_tasks(services: Services, workers: list[Worker]) -> list[KnownTask]:
     """Declared tasks, those first that nobody knows."""
     known = Counter(task for worker in workers if worker.status != "silent" for task in worker.tasks)
     found = [KnownTask(task, known[task.name]) for task in tasks_of(services)]

@@ -45,6 +45,7 @@ NAVIGATION: Final = (
     Entry("/", "Overview"),
     Entry("/upcoming", "Upcoming"),
     Entry("/jobs", "Jobs"),
+    Entry("/executions", "Executions"),
     Entry("/dead-letters", "Dead letters"),
     Entry("/operations", "Operations"),
     Entry("/queues", "Queues"),
@@ -79,6 +80,7 @@ _environment.filters |= {
 _environment.globals |= {
     "show_age": texts.show_age,
     "show_between": texts.show_between,
+    "show_since": texts.show_since,
     "show_clock": texts.show_clock,
     "charts": charts,
     "mint_id": mint_id,

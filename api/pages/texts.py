@@ -50,6 +50,11 @@ def show_between(start: str, end: str) -> str:
     return show_ms(parse_instant(end) - parse_instant(start))
 
 
+def show_since(text: str, now: int) -> str:
+    """How long it is since an RFC 3339 instant, at `now` (ms since the epoch)."""
+    return show_ms(now - parse_instant(text))
+
+
 def show_age(text: str, now: int) -> str:
     """How far an RFC 3339 instant lies from `now` (ms since the epoch): `in 5 min`, `3 h 2 min ago`."""
     ms = parse_instant(text) - now

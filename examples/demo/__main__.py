@@ -68,7 +68,6 @@ def _run(given: argparse.Namespace, console: Console) -> int:
     )
     try:
         cluster.start(lambda line: console.print(line, highlight=False))
-        console.print(f"Watch it in a browser: {cluster.login_url}", highlight=False)
         with Display(console) as display:
             account = asyncio.run(Day(cluster, display, WitnessFiles(witness)).run())
         console.print("Owners and API copy their state; replay folds the log again and compares")

@@ -155,8 +155,6 @@ def _addresses(cluster: Cluster, data: Path) -> str:
     return "\n".join(
         (
             "",
-            f"  pages    {cluster.login_url}",
-            "           (logs in once, for ten minutes; after that with the API key)",
             f"  API      {cluster.api_url}",
             f"  API key  {cluster.api_key}",
             f"  pages    {cluster.login_url} (good once, for 10 minutes; later log in with the key)",

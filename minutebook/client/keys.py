@@ -32,17 +32,7 @@ def kept_key(file: Path) -> str:
 
 def keyring(key: str) -> str:
     """What the API is told of `key`, as JSON: SHA-256 in hex -> tenant `default`, role admin."""
-    return json.dumps({digest_of(key): {"tenant": TENANT, "role": ROLE}})
-
-
-def digest_of(key: str) -> str:
-    """All that the API knows of `key`: its SHA-256 in hex."""
-    return hashlib.sha256(key.encode()).hexdigest()
-
-
-def login_token() -> str:
-    """A new token for a link that logs in to the pages once."""
-    return secrets.token_urlsafe(24)
+    return json.dumps({hashlib.sha256(key.encode()).hexdigest(): {"tenant": TENANT, "role": ROLE}})
 
 
 def main(folder: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -21,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, NamedTuple, Self
 
-from minutebook.client.keys import digest_of, kept_key, keyring, login_token
+from minutebook.client.keys import kept_key, keyring
 from minutebook.clock import SystemClock
 from minutebook.embedded.errors import BrokerRunningError, PortTakenError, ServiceStartError
 from minutebook.embedded.kept_broker import KeptBroker
@@ -93,7 +94,6 @@ class Cluster:
         self._changing = threading.Lock()
         self._pause = threading.Event()
         self._lock: IO[str] | None = None
-        self._login_token = login_token()
 
     def start(self, progress: Progress | None = None) -> None:
         """Start everything and return once every process says that it is ready; `progress` gets one line per
@@ -179,11 +179,6 @@ class Cluster:
         read.
         """
         return kept_key(self._data_dir / "api-key")
-
-    @property
-    def login_url(self) -> str:
-        """Opens the pages with the key of the cluster: once, within 10 minutes of the API's start."""
-        return f"{self.api_url}/login?token={self._login_token}"
 
     @property
     def bootstrap_servers(self) -> str:
@@ -294,7 +289,7 @@ class Cluster:
             "MINUTEBOOK_API_CHECKPOINT_DIR": str(self.checkpoint_dir),
             "MINUTEBOOK_API_KEYS": keyring(self.api_key),
             "MINUTEBOOK_API_LOGIN_TOKEN": self._login_token,
-            "MINUTEBOOK_API_LOGIN_KEY": digest_of(self.api_key),
+            "MINUTEBOOK_API_LOGIN_KEY": hashlib.sha256(self.api_key.encode()).hexdigest(),
         }
         return self._command("api", ("-m", "api"), shared, own, port)
 

@@ -11,8 +11,9 @@ from tests.browser.scene import play, pulse_all
 from tests.browser.served import Served, Visit, check_page, serve
 
 PATHS = (
+    "/",
+    "/executions?status=failed",
     "/upcoming?cron=0+1+*+*+*",
-    "/upcoming?cron=senseless",
     "/workers",
     "/workers/host-a-1",
     "/queues",
@@ -55,12 +56,34 @@ def test_every_page_shows_what_is_there_to_everybody(at_work: Visit) -> None:
         expect(page.locator("#live-state")).to_have_text("Live")
         shown[path] = text_of(page)
         check_page(at_work)
-    assert "busy minute: try 01:0" in shown[PATHS[0]]
-    assert "expected" in shown[PATHS[1]].lower() or "cron" in shown[PATHS[1]].lower()
+    assert "24 dead letters to look at" in shown["/"]
+    assert "SmtpError" in shown["/executions?status=failed"]
+    assert "busy minute: try 01:0" in shown["/upcoming?cron=0+1+*+*+*"]
     assert "cache.warm" in shown["/queues"]
     assert "paused" in shown["/queues/archive"]
     assert "the relay is back" in shown["/operations"]
     assert "owner-2" in shown["/partitions"]
+
+
+def test_counts_are_links_to_what_they_count(at_work: Visit) -> None:
+    page = at_work.page
+    page.goto("/")
+    for status, path in (
+        ("completed", "**/jobs?status=completed"),
+        ("running", "**/executions?status=running"),
+    ):
+        card = page.locator("a.card", has_text=status)
+        count = int(card.locator(".figure").inner_text())
+        assert count
+        card.click()
+        page.wait_for_url(path)
+        assert page.locator("#filter").input_value() == f"status:{status}"
+        assert page.locator("tbody tr").count() == min(count, 50)
+        page.go_back()
+    page.get_by_role("link", name="No live worker knows cache.warm.").click()
+    page.wait_for_url("**/queues")
+    page.goto("/executions?status=senseless")
+    expect(page.get_by_role("alert")).to_contain_text("must be one of")
 
 
 def test_a_change_is_shown_and_disturbs_nobody(at_work: Visit, busy: Served) -> None:
