@@ -68,7 +68,10 @@ def test_every_page_shows_what_is_there_to_everybody(at_work: Visit) -> None:
 def test_counts_are_links_to_what_they_count(at_work: Visit) -> None:
     page = at_work.page
     page.goto("/")
-    for status, path in (("completed", "**/jobs?status=completed"), ("running", "**/executions?status=running")):
+    for status, path in (
+        ("completed", "**/jobs?status=completed"),
+        ("running", "**/executions?status=running"),
+    ):
         card = page.locator("a.card", has_text=status)
         count = int(card.locator(".figure").inner_text())
         assert count
