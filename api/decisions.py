@@ -33,6 +33,7 @@ _REASONS: Final = {
     "queue_draining": "queue-draining",
     "not_found": "not-found",
     "job_closed": "job-closed",
+    "not_closed": "not-closed",
     "stale_version": "stale-version",
     "already_due": "already-due",
     "not_open": "execution-closed",

@@ -42,6 +42,7 @@ TABLE: Final[dict[str, Kind]] = {
     "not-acceptable": Kind(406, "Not acceptable", "Answers are JSON only: accept application/json."),
     "body-too-slow": Kind(408, "Body too slow", "The body did not arrive in time; send it at once."),
     "job-closed": Kind(409, "Job closed", "The job is completed, dead or cancelled; create a new one."),
+    "not-closed": Kind(409, "Not closed", "The job is active or paused: cancel it first."),
     "execution-closed": Kind(
         409, "Execution closed", "The execution has ended, or is not due yet: there is nothing to cancel."
     ),

@@ -26,6 +26,7 @@ COMMANDS: Final = (
     "RunJobNow",
     "CancelExecution",
     "RedriveExecution",
+    "PurgeJob",
 )
 """Those about jobs and executions; others show once they came."""
 OUTCOMES: Final = ("accepted", "repeated", "refused")

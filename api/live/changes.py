@@ -228,7 +228,7 @@ class LiveChanges:
                 await self._tell(self._close_turn())
                 await asyncio.sleep(TURN_S)
         except Exception:
-            _log.exception("live changes failed")
+            _log.exception("live_changes_failed")
             for listener in self._listeners:
                 listener.close()
         finally:

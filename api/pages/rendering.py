@@ -16,6 +16,7 @@ from api.pages import charts, texts
 from api.pages.compression import page_body
 from api.pages.session import find_caller, forget_word, leave_word, path_of, prefix_of, word_left
 from api.pages.static_files import address
+from api.problems import TABLE
 from api.services import Services
 from minutebook.client.mint import mint_id
 
@@ -85,6 +86,7 @@ _environment.globals |= {
     "charts": charts,
     "mint_id": mint_id,
     "Scope": Scope,
+    "INVALID": TABLE["invalid"].detail,
 }
 
 

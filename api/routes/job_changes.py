@@ -52,13 +52,14 @@ from api.wishes import Wish, read_wish
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.models import Command, Job, JobRequest, ReasonRequest
 from minutebook.client.put_models import PutEffect
-from minutebook.domain.commands import CancelJob, EditJob, PauseJob, ResumeJob, SubmitJob
+from minutebook.domain.commands import CancelJob, EditJob, PauseJob, PurgeJob, ResumeJob, SubmitJob
 from minutebook.domain.view_rows import JobRow, Progress
 from minutebook.ids import is_name
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
 Writing = Annotated[Caller, Depends(Allowed(Scope.JOBS_WRITE))]
+Operating = Annotated[Caller, Depends(Allowed(Scope.JOBS_OPERATE))]
 ATTEMPTS_MAX: Final = 5
 """A patch that expects no version is merged anew so often when somebody else was first."""
 _DRY_RUN: Final = query_name(
@@ -235,6 +236,39 @@ async def cancel(services: Services, caller: Caller, job_id: str, wish: Wish, as
     """Cancel a job. Raises Refused."""
     command = CancelJob(**_about(services, caller, job_id, wish, asked))
     return await decide_for_job(services, command, asked.wait_s)
+
+
+@router.post(
+    "/v1/jobs/{job_id}/purge",
+    operation_id="purge_job",
+    status_code=204,
+    openapi_extra=described(
+        takes=ReasonRequest,
+        is_body_optional=True,
+        answers={204: None, 202: Command},
+        parameters=(IDEMPOTENCY_KEY, PREFER),
+        refusals=(*BODY, *WRITE, "not-found", "not-closed"),
+    ),
+)
+async def purge_job(request: Request, caller: Operating, job_id: str) -> Response:
+    """A closed job and its history are shown no more. The log stays, and so does its id for 8 days."""
+    services = _asked(request, job_id)
+    wish = await read_wish(request, services.settings.body_timeout_s)
+    asked = asked_of(request)
+    command = PurgeJob(
+        tenant=caller.tenant,
+        job_id=job_id,
+        command_id=asked.command_id(caller.tenant, job_id),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+    )
+    decision = await decide_for_job(services, command, asked.wait_s)
+    if decision.row is None:
+        return accepted_later(decision)
+    response = json_response(None, 204, token=decision.token())
+    response.body = b""
+    return response
 
 
 @router.get(

@@ -12,8 +12,8 @@ from minutebook.cli.job import JobId, undecided, write_job
 from minutebook.cli.job import app as app
 from minutebook.cli.job_lists import list_jobs
 from minutebook.cli.job_tail import tail
-from minutebook.cli.options import Key, Reason, duration, given_options, read_payload
-from minutebook.cli.output import Format, Output, write_many
+from minutebook.cli.options import Key, Reason, Yes, ask, duration, given_options, read_payload
+from minutebook.cli.output import Format, Output, note, write_many
 from minutebook.cli.rules import rule_of
 from minutebook.cli.timing_options import (
     CalendarExclude,
@@ -175,6 +175,19 @@ def resume(
     """Let instants of a paused job come due again; those of the pause are skipped, on record."""
     with SyncClient() as client:
         _written(client.resume(client.get(job), catch_up=catch_up, reason=reason, key=key), output)
+
+
+@app.command()
+def purge(
+    job: JobId, reason: Reason = "", yes: Yes = False, key: Key = None, output: Output = Format.TABLE
+) -> None:
+    """Show a closed job and its history no more. The log stays, and its id stays taken for 8 days."""
+    ask(f"Purge {job} and its history?", yes=yes)
+    with SyncClient() as client:
+        answer = client.purge(job, reason=reason, key=key)
+    if answer is not None:
+        raise undecided(answer, output)
+    note(f"{job} is purged.")
 
 
 @app.command()

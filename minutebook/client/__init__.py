@@ -1,5 +1,6 @@
 """The HTTP client: what users and the command line reach the API with."""
 
+from minutebook.client.bulk import Submitted, Tally
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarEntry, DateRange
 from minutebook.client.change_models import CalendarsChange, JobChange, JobVersion, MisfireChange, RetryChange
 from minutebook.client.client import Client, SyncClient
@@ -92,7 +93,9 @@ __all__ = [
     "RetryRequest",
     "RunNow",
     "StaleVersionError",
+    "Submitted",
     "SyncClient",
+    "Tally",
     "UnavailableError",
     "Upcoming",
     "WholeExecution",

@@ -73,6 +73,11 @@ class ChangeCalls(ABC):
         answer = await self._change(job, "POST", "/cancel", ReasonRequest(reason), key)
         return decoded(answer, Command) if answer.status_code == 202 else None
 
+    async def purge(self, job_id: str, *, reason: str = "", key: str | None = None) -> Command | None:
+        """A closed job and its history are shown no more. None = done; a Command where it takes long."""
+        answer = await self._change(job_id, "POST", "/purge", ReasonRequest(reason), key)
+        return decoded(answer, Command) if answer.status_code == 202 else None
+
     async def versions(self, job_id: str) -> AsyncIterator[JobVersion]:
         """What a job is and was, the latest version first."""
         async for item in self._items(job_path(job_id) + "/versions", JobVersionPage):
@@ -134,6 +139,10 @@ class SyncChangeCalls(ABC):
     def cancel(self, job: Job | str, *, reason: str = "", key: str | None = None) -> Command | None:
         """See `Client.cancel`."""
         return self._run(self._client.cancel(job, reason=reason, key=key))
+
+    def purge(self, job_id: str, *, reason: str = "", key: str | None = None) -> Command | None:
+        """See `Client.purge`."""
+        return self._run(self._client.purge(job_id, reason=reason, key=key))
 
     def versions(self, job_id: str) -> Iterator[JobVersion]:
         """See `Client.versions`."""

@@ -1,16 +1,18 @@
 """Client of the HTTP API: one async core, and a thin sync facade over it.
 
-An idempotency key is made once per call and kept over its retries, so that a repeat changes nothing. Reads carry the
-consistency token of the last write: a client reads what it wrote. Retried are 429, 503 and connection faults alone.
+An idempotency key is made once per call and kept over its retries, so that a repeat changes nothing. Reads carry a
+consistency token of all writes so far: a client reads what it wrote, from whichever API process. Retried are 429, 503 and
+connection faults alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -22,6 +24,7 @@ from minutebook import tracing
 from minutebook.client.answers import decided as _decided
 from minutebook.client.answers import decoded as _decoded
 from minutebook.client.answers import refusal as _refusal
+from minutebook.client.bulk_calls import BulkCalls, SyncBulkCalls
 from minutebook.client.calendars import Calendars, SyncCalendars
 from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_path
 from minutebook.client.errors import UnavailableError
@@ -54,6 +57,7 @@ from minutebook.client.models import (
     WholeExecution,
 )
 from minutebook.client.operations import OperationCalls, SyncOperationCalls
+from minutebook.client.positions import Seen
 from minutebook.client.settings import ClientSettings
 from minutebook.client.stepping import each
 
@@ -79,10 +83,11 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, LiveCalls):
+class Client(BulkCalls, ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, LiveCalls):
     """Async client. Use as a context manager, or `close` it.
 
-    Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
+    Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up, or the
+    time that `within` gives.
     """
 
     def __init__(
@@ -99,11 +104,26 @@ class Client(ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, L
             timeout=self._settings.timeout_s,
             transport=transport,
         )
-        self._position: str | None = None
+        self._seen = Seen()
+        self._deadline_s: float | None = None
+        self._bind()
+
+    def _bind(self) -> None:
         self.limits = Limits(self._send, self._items)
         """Limits of the tenant and of its jobs."""
         self.calendars = Calendars(self._send, self._items)
         """Calendars of the tenant."""
+
+    def within(self, deadline_s: float) -> Self:
+        """This client, each request of which ends after `deadline_s` with all its repeats: UnavailableError then.
+
+        It has the same connections, and is not closed by itself. A write may have been done all the same: send it
+        again with the same key. A list has a request for each page.
+        """
+        hurried = copy(self)
+        hurried._deadline_s = deadline_s
+        hurried._bind()
+        return hurried
 
     async def __aenter__(self) -> Client:
         return self
@@ -282,15 +302,25 @@ class Client(ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, L
         if body is not None:
             content = msgspec.json.encode(body)
             sent["content-type"] = "application/json"
-        if method in _READING and self._position is not None:
-            sent["minutebook-after"] = self._position
+        if method in _READING and self._seen.text is not None:
+            sent["minutebook-after"] = self._seen.text
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                return await self._retried(UnavailableError, self._once, method, path, content, sent, query)
+        except TimeoutError:
+            raise UnavailableError(f"no answer within {self._deadline_s} s") from None
+
+    async def _retried(
+        self, again: type[UnavailableError], call: Callable[..., Coroutine[Any, Any, T]], *given: Any
+    ) -> T:
+        """What `call` answers to what is `given`; made again after each `again` that it raises, a bounded number of times."""
         retrying = AsyncRetrying(
-            retry=retry_if_exception_type(UnavailableError),
+            retry=retry_if_exception_type(again),
             stop=stop_after_attempt(self._settings.retries_max + 1),
             wait=_wait_s,
             reraise=True,
         )
-        answer: httpx.Response = await retrying(self._once, method, path, content, sent, query)
+        answer: T = await retrying(call, *given)
         return answer
 
     async def _once(
@@ -307,7 +337,9 @@ class Client(ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, L
             raise self._unreachable(error) from error
         if answer.is_error:
             raise _refusal(answer)
-        self._position = answer.headers.get("minutebook-position", self._position)
+        position = answer.headers.get("minutebook-position")
+        if position is not None:
+            self._seen.add(position)
         return answer
 
     def _unreachable(self, error: httpx.TransportError) -> UnavailableError:
@@ -327,7 +359,13 @@ def _execution_path(execution_id: str) -> str:
 
 
 class SyncClient(
-    SyncChangeCalls, SyncListCalls, SyncHistoryCalls, SyncOperationCalls, SyncFleetCalls, SyncLiveCalls
+    SyncBulkCalls,
+    SyncChangeCalls,
+    SyncListCalls,
+    SyncHistoryCalls,
+    SyncOperationCalls,
+    SyncFleetCalls,
+    SyncLiveCalls,
 ):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
@@ -338,10 +376,20 @@ class SyncClient(
     ) -> None:
         self._runner = asyncio.Runner()
         self._client = Client(settings, transport=transport)
+        self._bind()
+
+    def _bind(self) -> None:
         self.limits = SyncLimits(self._client.limits, self._runner)
         """See `Client.limits`."""
         self.calendars = SyncCalendars(self._client.calendars, self._runner)
         """See `Client.calendars`."""
+
+    def within(self, deadline_s: float) -> Self:
+        """See `Client.within`."""
+        hurried = copy(self)
+        hurried._client = self._client.within(deadline_s)
+        hurried._bind()
+        return hurried
 
     def __enter__(self) -> SyncClient:
         return self

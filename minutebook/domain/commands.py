@@ -71,6 +71,17 @@ class PauseJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     expected_version: int | None = None  # of the job; null = any
 
 
+class PurgeJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: a closed job and its history are shown no more; the log stays. Key <tenant>/<job_id>."""
+
+    tenant: str
+    job_id: str
+    command_id: str  # 1-64 of [A-Za-z0-9._-]; deduplicated per (tenant, job id)
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+
+
 class ResumeJob(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Command: instants of a paused job come due again. Key <tenant>/<job_id>."""
 
@@ -283,7 +294,15 @@ class DeleteCalendar(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 JobCommand = (
-    SubmitJob | CancelJob | RunJobNow | CancelExecution | RedriveExecution | PauseJob | ResumeJob | EditJob
+    SubmitJob
+    | CancelJob
+    | RunJobNow
+    | CancelExecution
+    | RedriveExecution
+    | PauseJob
+    | ResumeJob
+    | EditJob
+    | PurgeJob
 )
 QueueCommand = DeclareQueue | PauseQueue | ResumeQueue | DrainQueue
 LimitCommand = DeclareLimit | PauseLimit | DeleteLimit

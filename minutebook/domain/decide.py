@@ -27,6 +27,7 @@ from minutebook.domain.commands import (
     NamedCommand,
     OperationCommand,
     PauseJob,
+    PurgeJob,
     RedriveExecution,
     ResumeJob,
     RunJobNow,
@@ -35,6 +36,7 @@ from minutebook.domain.commands import (
 from minutebook.domain.events import Event
 from minutebook.domain.limits import decide_limit
 from minutebook.domain.operations import decide_operation
+from minutebook.domain.purge import PURGED, about_purged, purge
 from minutebook.domain.queues import decide_queue
 from minutebook.domain.redrive import redrive
 from minutebook.domain.refusal import Refusal, rejected
@@ -85,6 +87,8 @@ def _decide_named(book: Book, command: NamedCommand, stamp: int) -> list[Event]:
 
 def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> list[Event]:
     known = _known(book, row)
+    if known is not None and known.status == PURGED:
+        return [about_purged(command)]
     if isinstance(command, SubmitJob):
         return [submit(book, row, known, command, stamp)]
     if known is None:
@@ -104,6 +108,8 @@ def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> list
             return resume(book, row, known, command, stamp)
         case EditJob():
             return edit(book, row, known, command, stamp)
+        case PurgeJob():
+            return [purge(book, row, command, stamp)]
         case _:
             assert_never(command)
 

@@ -17,6 +17,7 @@ from minutebook.domain.fleet_events import WorkerAsked as WorkerAsked
 from minutebook.domain.job_events import ExecutionsPlaced as ExecutionsPlaced
 from minutebook.domain.job_events import JobEdited as JobEdited
 from minutebook.domain.job_events import JobPaused as JobPaused
+from minutebook.domain.job_events import JobPurged as JobPurged
 from minutebook.domain.job_events import JobResumed as JobResumed
 from minutebook.domain.job_events import JobsRescheduled as JobsRescheduled
 from minutebook.domain.job_events import JobSubmitted as JobSubmitted
@@ -472,4 +473,5 @@ Event = (
     | ReschedulingStarted
     | CalendarDeclared
     | CalendarCopied
+    | JobPurged
 )

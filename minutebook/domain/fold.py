@@ -17,6 +17,7 @@ from minutebook.domain import (
     job_folds,
     operation_folds,
     permit_folds,
+    purge,
     record_folds,
 )
 from minutebook.domain import events as facts
@@ -49,6 +50,7 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.JobPaused: change_folds.paused,
     facts.JobResumed: change_folds.resumed,
     facts.JobEdited: change_folds.edited,
+    facts.JobPurged: purge.purged,
     facts.AttemptCancelled: end_folds.stopped,
     facts.CommandAnswered: record_folds.answered,
     facts.CommandRejected: record_folds.rejected,

@@ -79,6 +79,17 @@ class JobResumed(msgspec.Struct, frozen=True, gc=False):
     next_at: int  # next instant, -1 = none
 
 
+class JobPurged(msgspec.Struct, frozen=True, gc=False):
+    """A closed job and its history are shown no more."""
+
+    tenant: str
+    job_id: str
+    command_id: str
+    actor: str
+    reason: str
+    accepted_at: int  # the broker's stamp of the command
+
+
 class ExecutionsPlaced(msgspec.Struct, frozen=True, gc=False):
     """Instants of a job that do not come due at their time: executions of their own from here on."""
 

@@ -10,10 +10,8 @@ cursor. A row written meanwhile is written once, however often it changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final, TypeVar
-
-import msgspec
 
 from minutebook.domain import view_index
 from minutebook.domain import view_rows as keys
@@ -21,30 +19,19 @@ from minutebook.domain.events import Event
 from minutebook.domain.transitions import closed_status
 from minutebook.domain.view_drain import drained
 from minutebook.domain.view_folds import FOLDS
-from minutebook.domain.view_operations import FAMILY as OPERATIONS
-from minutebook.domain.view_operations import OperationRow, operation_row
-from minutebook.domain.view_owners import FAMILY as OWNERS
-from minutebook.domain.view_owners import OwnerRow
+from minutebook.domain.view_reads import DECODERS, ViewReads
 from minutebook.domain.view_rows import (
     FAMILIES,
     FORMAT,
-    AlertRow,
     Attempt,
-    CalendarRow,
     CommandRow,
     CursorRow,
-    DeadRow,
     ExecutionRow,
     HotExecution,
     HotJob,
     JobCard,
     JobRow,
-    LimitRow,
-    PermitsAskedRow,
-    PermitsUsedRow,
     Progress,
-    QueueRow,
-    TaskRow,
 )
 from minutebook.domain.view_starts import Starts
 from minutebook.errors import BrokenFrameError
@@ -56,46 +43,15 @@ T = TypeVar("T")
 HOT_MAX: Final = 32_768
 """Jobs and open executions, taken together, that one partition keeps decoded."""
 
-_DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
-    kind: msgspec.msgpack.Decoder(kind).decode
-    for kind in (
-        JobRow,
-        Progress,
-        ExecutionRow,
-        CommandRow,
-        QueueRow,
-        CursorRow,
-        DeadRow,
-        LimitRow,
-        PermitsUsedRow,
-        PermitsAskedRow,
-        AlertRow,
-        OperationRow,
-        TaskRow,
-        CalendarRow,
-        OwnerRow,
-        str,
-        int,
-    )
-}
 
-
-class PartitionView:
+class PartitionView(ViewReads):
     """The read model of `partition`, over `rows` that partitions share."""
 
     def __init__(self, rows: Rows, partition: int, hot_max: int = HOT_MAX) -> None:
-        self.partition = partition
+        super().__init__(rows, partition)
         self.answered: list[bytes] = []
         """Keys of the commands answered since the caller last took them."""
-        self.rows = rows
-        self.prefix = keys.partition_prefix(partition)
         self._hot_max = hot_max
-        self.hot_jobs: dict[str, dict[str, HotJob]] = {}
-        self.hot_executions: dict[str, dict[str, HotExecution]] = {}
-        self.dirty: dict[str, dict[bytes, Any]] = {family: {} for family in FAMILIES}
-        self.changed_jobs: dict[bytes, HotJob] = {}
-        """Jobs whose progress changed since the last `drain`."""
-        self.changed_executions: dict[bytes, HotExecution] = {}
         self.starts: list[Starts] = []
         """Attempts that started since the last `drain`."""
         self.starts_from = 0
@@ -155,190 +111,7 @@ class PartitionView:
         """Whether the stored rows were written by this version of the read model."""
         return self.cursor.format == FORMAT
 
-    # -- answers come out
-
-    def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
-        """A job and where it stands."""
-        key = keys.job_row(self.prefix, tenant, job_id)
-        row, progress = self.read("jobs", key, JobRow), self.progress(tenant, job_id)
-        return None if row is None or progress is None else (row, progress)
-
-    def progress(self, tenant: str, job_id: str) -> Progress | None:
-        """Where a job stands."""
-        hot = self.hot_jobs.get(tenant, {}).get(job_id)
-        key = keys.job_row(self.prefix, tenant, job_id)
-        return self.read("progress", key, Progress) if hot is None else hot.progress
-
-    def jobs_named(self, tenant: str, start: str) -> Iterator[tuple[str, JobRow, Progress]]:
-        """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, by id. Reads committed rows only."""
-        prefix = keys.job_row(self.prefix, tenant, "")
-        first = prefix + start.encode()
-        for key, value in self.rows.scan("jobs", first, first + b"\xff"):
-            job_id = key[len(prefix) :].decode()
-            found = self.job(tenant, job_id)
-            if found is not None:
-                yield job_id, _DECODERS[JobRow](value), found[1]
-
-    def versions(self, tenant: str, job_id: str, through: int | None = None) -> Iterator[JobRow]:
-        """Versions of a job, the latest first, from number `through` on. Reads committed rows only."""
-        job = keys.job_row(self.prefix, tenant, job_id)
-        current = self.read("jobs", job, JobRow)
-        if current is not None and (through is None or current.version <= through):
-            yield current
-        start, end = keys.versions_of(job, through)
-        for _, value in self.rows.scan("versions", start, end):
-            yield _DECODERS[JobRow](value)
-
-    def executions(
-        self, tenant: str, job_id: str, start: bytes = b""
-    ) -> Iterator[tuple[bytes, str, ExecutionRow]]:
-        """(key, execution id, row) of a job's executions by instant, from key `start` on. Reads committed rows only."""
-        job = keys.job_row(self.prefix, tenant, job_id)
-        first, end = keys.executions_of(job)
-        decode = _DECODERS[ExecutionRow]
-        for key, value in self.rows.scan("executions", max(first, start), end):
-            yield key, f"{job_id}:{keys.execution_suffix(job, key)}", decode(value)
-
-    def has_execution(self, tenant: str, job_id: str, at: int) -> bool:
-        """Whether the instant of a job became an execution, which may still be open."""
-        return (
-            self.execution_at(keys.execution_row(keys.job_row(self.prefix, tenant, job_id), at)) is not None
-        )
-
-    def skipped(self, tenant: str, job_id: str, start_at: int) -> Iterator[ExecutionRow]:
-        """Ranges of skipped instants of a job that end at `start_at` or later, by time. Reads committed rows only."""
-        job = keys.job_row(self.prefix, tenant, job_id)
-        for _, first_at in self.rows.scan(
-            "skips", keys.execution_row(job, start_at), keys.executions_of(job)[1]
-        ):
-            row = self.execution_at(keys.execution_row(job, _DECODERS[int](first_at), b"s"))
-            if row is not None:
-                yield row
-
-    def command(self, tenant: str, command_id: str, job_id: str) -> CommandRow | None:
-        """What a command of that job was answered."""
-        return self.read("commands", keys.command_row(self.prefix, tenant, command_id, job_id), CommandRow)
-
-    def commands(self, tenant: str, command_id: str) -> Iterator[CommandRow]:
-        """What commands with that id were answered, whichever job they were for. Reads committed rows only."""
-        start = keys.command_row(self.prefix, tenant, command_id, "")
-        for _, value in self.rows.scan("commands", start, start[:-1] + b"\1"):
-            yield _DECODERS[CommandRow](value)
-
-    def queue(self, name: str) -> QueueRow | None:
-        """This partition's copy of a declared queue."""
-        return self.read("queues", self.prefix + name.encode(), QueueRow)
-
-    def queues(self) -> Iterator[tuple[str, QueueRow]]:
-        """(name, row) of this partition's copies of queues, by name. Reads committed rows only."""
-        end = keys.partition_prefix(self.partition + 1)
-        for key, value in self.rows.scan("queues", self.prefix, end):
-            yield key[len(self.prefix) :].decode(), _DECODERS[QueueRow](value)
-
-    def limit(self, tenant: str, name: str) -> LimitRow | None:
-        """This partition's copy of a limit, a deleted one too."""
-        return self.read("limits", keys.limit_row(self.prefix, tenant, name), LimitRow)
-
-    def limits(self, tenant: str, start: str = "") -> Iterator[tuple[str, LimitRow]]:
-        """(name, row) of this partition's copies of a tenant's limits, by name from `start` on. Reads committed rows only."""
-        first = keys.limit_row(self.prefix, tenant, "")
-        for key, value in self.rows.scan("limits", first + start.encode(), first[:-1] + b"\1"):
-            yield key[len(first) :].decode(), _DECODERS[LimitRow](value)
-
-    def calendar(self, tenant: str, name: str) -> CalendarRow | None:
-        """This partition's copy of a calendar, a deleted one too."""
-        return self.read("calendars", keys.calendar_row(self.prefix, tenant, name), CalendarRow)
-
-    def calendars(self, tenant: str, start: str = "") -> Iterator[tuple[str, CalendarRow]]:
-        """(name, row) of this partition's copies of a tenant's calendars, by name from `start` on. Reads committed rows only."""
-        first = keys.calendar_row(self.prefix, tenant, "")
-        for key, value in self.rows.scan("calendars", first + start.encode(), first[:-1] + b"\1"):
-            yield key[len(first) :].decode(), _DECODERS[CalendarRow](value)
-
-    def calendar_jobs(self, tenant: str, name: str) -> Iterator[str]:
-        """Ids of jobs of this partition that depend, or depended, on a calendar. Reads committed rows only."""
-        first = keys.calendar_job_row(self.prefix, tenant, name, "")
-        for key, _ in self.rows.scan("calendar_jobs", first, first[:-1] + b"\1"):
-            yield key[len(first) :].decode()
-
-    def permits_used(self, tenant: str, name: str) -> PermitsUsedRow:
-        """How much of a limit is used and asked for; to be asked of the limit's home."""
-        key = keys.limit_row(self.prefix, tenant, name)
-        return self.read("permits_used", key, PermitsUsedRow) or PermitsUsedRow()
-
-    def permits_asked(self, tenant: str, name: str) -> PermitsAskedRow:
-        """How many permits of a limit this partition has asked for and not got."""
-        key = keys.limit_row(self.prefix, tenant, name)
-        return self.read("permits_asked", key, PermitsAskedRow) or PermitsAskedRow()
-
-    def task(self, name: str) -> TaskRow | None:
-        """What a task takes, where this partition is its home."""
-        return self.read("tasks", self.prefix + name.encode(), TaskRow)
-
-    def tasks(self) -> Iterator[tuple[str, TaskRow]]:
-        """(name, row) of the declared tasks whose home this is, by name. Reads committed rows only."""
-        end = keys.partition_prefix(self.partition + 1)
-        for key, value in self.rows.scan("tasks", self.prefix, end):
-            yield key[len(self.prefix) :].decode(), _DECODERS[TaskRow](value)
-
-    def execution(self, tenant: str, execution: str) -> ExecutionRow | None:
-        """One execution with its attempts; None if it is not there, or not due yet."""
-        hot = self.hot_executions.get(tenant, {}).get(execution)
-        if hot is not None:
-            return hot.row
-        job = keys.job_row(self.prefix, tenant, job_of(execution))
-        key = self._execution_key(tenant, execution, job)
-        if key is None:
-            return None
-        # A range of skipped instants goes by its first one.
-        return self.execution_at(key) or self.execution_at(key + b"s")
-
-    def execution_at(self, key: bytes) -> ExecutionRow | None:
-        """The execution under a key."""
-        hot = self.changed_executions.get(key)
-        return self.read("executions", key, ExecutionRow) if hot is None else hot.row
-
-    def dead(self, tenant: str, start: bytes = b"") -> Iterator[tuple[bytes, int, str, DeadRow]]:
-        """(key, given up at, execution id, row) of dead executions, the earliest first. Reads committed rows only."""
-        first = keys.dead_row(self.prefix, tenant, 0, "")
-        end = first[:-9] + b"\1"
-        for key, value in self.rows.scan("dead", max(first, start), end):
-            at, name = keys.dead_parts(key, first)
-            yield key, at, name, _DECODERS[DeadRow](value)
-
-    def alerts(self, tenant: str) -> Iterator[AlertRow]:
-        """The latest alerts of a tenant, in no order. Reads committed rows only."""
-        start = keys.alert_rows(self.prefix, tenant)
-        for _, value in self.rows.scan("alerts", start, start[:-1] + b"\1"):
-            yield _DECODERS[AlertRow](value)
-
-    def operation(self, tenant: str, operation: str) -> OperationRow | None:
-        """An operation whose home this partition is."""
-        return self.read(OPERATIONS, operation_row(self.prefix, tenant, operation), OperationRow)
-
-    def operations(self, tenant: str) -> Iterator[OperationRow]:
-        """A tenant's operations whose home this partition is, by id. Reads committed rows only."""
-        start = operation_row(self.prefix, tenant, "")
-        for _, value in self.rows.scan(OPERATIONS, start, start[:-1] + b"\1"):
-            yield _DECODERS[OperationRow](value)
-
-    def owner(self) -> OwnerRow | None:
-        """Who owns this partition; None where nobody ever did."""
-        return self.read(OWNERS, self.prefix, OwnerRow)
-
-    def worker(self, session: str) -> str:
-        """Name of the worker behind a session; empty if it was never told."""
-        return self.read("sessions", self.prefix + session.encode(), str) or ""
-
     # -- rows
-
-    def read(self, family: str, key: bytes, kind: type[T]) -> T | None:
-        """A row, pending or stored; None where there is none."""
-        found = self.dirty[family].get(key)
-        if found is None:
-            stored = self.rows.get(family, key)
-            found = None if stored is None else _DECODERS[kind](stored)
-        return found
 
     def _cool(self) -> None:
         """Let go of what is committed: ended executions at once, everything where it is too much.
@@ -377,17 +150,26 @@ class PartitionView:
 
     def _load(self, tenant: str, execution: str) -> HotExecution:
         job = self.open_job(tenant, job_of(execution))
-        key = self._execution_key(tenant, execution, job.key)
-        row = None if key is None else self.read("executions", key, ExecutionRow)
-        if key is None or row is None:
+        key = self.execution_key(tenant, execution, job.key)
+        stored = None if key is None else self.rows.get("executions", key)
+        if key is None or stored is None:
             raise BrokenFrameError(f"execution {tenant}/{execution} is not there")
+        return self.stored_execution(key, stored, job)
+
+    def stored_execution(self, key: bytes, stored: bytes, job: HotJob) -> HotExecution:
+        """An execution of a job as it is stored."""
+        row: ExecutionRow = DECODERS[ExecutionRow](stored)
         hot = HotExecution(key, row, job, *(row.lane or self.lane(job, row.version)))
         hot.filed = view_index.execution_entries(self.partition, hot)
         return hot
 
     def entered(self, key: bytes, row: ExecutionRow, job: HotJob) -> HotExecution:
-        """A new execution of a job."""
-        hot = self.changed_executions[key] = HotExecution(key, row, job, *self.lane(job, row.version))
+        """A new execution of a job, in place of one that may have been dropped from under its key."""
+        hot = HotExecution(key, row, job, *self.lane(job, row.version))
+        dropped = self.changed_executions.get(key)
+        if dropped is not None:
+            hot.filed = dropped.filed
+        self.changed_executions[key] = hot
         return hot
 
     def card(self, job: HotJob) -> JobCard:
@@ -408,16 +190,6 @@ class PartitionView:
                 raise BrokenFrameError(f"job {job.tenant}/{job.name.decode()} has no version {version}")
             card = keys.card_of(row)
         return card.task, card.queue
-
-    def _execution_key(self, tenant: str, execution: str, job: bytes) -> bytes | None:
-        """Key of an execution's row; None for an id that names none."""
-        suffix = execution.rpartition(":")[2]
-        if suffix.startswith("r"):
-            at = self.read("requests", self.prefix + f"{tenant}\0{execution}".encode(), int)
-            return None if at is None else keys.execution_row(job, at, suffix.encode())
-        # Written in one way only: of two spellings the owner would know one.
-        is_instant = suffix.isascii() and suffix.isdigit() and len(suffix) < 19 and str(int(suffix)) == suffix
-        return keys.execution_row(job, int(suffix)) if is_instant else None
 
     def touch(self, hot: HotExecution) -> Attempt:
         """The latest attempt of an execution that is about to change."""

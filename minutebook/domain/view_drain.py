@@ -39,10 +39,13 @@ def drained(view: PartitionView) -> Changes:
 def _jobs(view: PartitionView) -> Changes:
     changes = view_index.IndexChanges()
     for job in view.changed_jobs.values():
-        if job.progress.status != job.filed_status or job.filed_card not in (None, job.card):
+        is_moved = job.progress.status != job.filed_status or job.filed_card not in (None, job.card)
+        if is_moved or job.is_dropped:
             view_index.file_job(changes, view.prefix, job, view.card(job))
     return {
-        "progress": {key: _encode(job.progress) for key, job in view.changed_jobs.items()},
+        "progress": {
+            key: None if job.is_dropped else _encode(job.progress) for key, job in view.changed_jobs.items()
+        },
         view_index.JOB_INDEX: changes.entries,
         view_index.JOB_COUNTS: view_index.counted(view.rows, view_index.JOB_COUNTS, changes.moves),
     }
@@ -54,7 +57,9 @@ def _executions(view: PartitionView) -> Changes:
         view_index.file_execution(changes, view.partition, hot)
     moves, totals = changes.moves, view_index.totals_of(changes.moves)
     return {
-        "executions": {key: _encode(hot.row) for key, hot in view.changed_executions.items()},
+        "executions": {
+            key: None if hot.is_dropped else _encode(hot.row) for key, hot in view.changed_executions.items()
+        },
         view_index.EXECUTION_INDEX: changes.entries,
         view_index.EXECUTION_COUNTS: view_index.counted(view.rows, view_index.EXECUTION_COUNTS, moves),
         view_index.EXECUTION_TOTALS: view_index.counted(view.rows, view_index.EXECUTION_TOTALS, totals),

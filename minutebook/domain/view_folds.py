@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain import view_calendars, view_limits, view_owners
+from minutebook.domain import view_calendars, view_drops, view_limits, view_owners
 from minutebook.domain import view_rows as keys
 from minutebook.domain.alerts import record_of
 from minutebook.domain.state import ACTIVE, NONE_AT, UNCHANGED
@@ -40,10 +40,13 @@ if TYPE_CHECKING:
 
 def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
     key = keys.job_row(view.prefix, event.tenant, event.job_id)
+    before = view_drops.taken_over(view, event.tenant, event.job_id, key)
     row = view.dirty["jobs"][key] = version_of(event)
     view_calendars.entered(view, event.tenant, event.job_id, event.timing)
     progress = Progress(ACTIVE, event.next_at)
     job = HotJob(key, progress, event.tenant, event.job_id.encode(), card_of(row))
+    if before is not None:
+        job.filed_status, job.filed_card = before.filed_status, before.filed_card or before.card
     view.changed_jobs[key] = view.hot_jobs.setdefault(event.tenant, {})[event.job_id] = job
     view.due_moves.append((event.tenant, NONE_AT, event.next_at))
     view.answer(event, "SubmitJob", job_id=event.job_id, tenant=event.tenant, version=1)
@@ -142,6 +145,8 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
         attempt = Attempt(1, status, due_at, now, started_at, NONE_AT, sessions[holder])
         row = ExecutionRow(version, scheduled_at, "", attempt)
         hot = HotExecution(key, row, job, tasks[task], queues[queue])
+        if key in changed:
+            hot.filed = changed[key].filed
         changed[key] = hots[tenant][execution] = hot
     names = map(event.tenants.__getitem__, event.tenant)
     view.due_moves.extend(zip(names, left_at, event.next_at, strict=True))
@@ -397,6 +402,7 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     **OPERATION_FOLDS,
     **view_calendars.FOLDS,
     **view_owners.FOLDS,
+    **view_drops.FOLDS,
     facts.TaskDeclared: _task_declared,
     facts.WorkerAsked: _worker_asked,
 }

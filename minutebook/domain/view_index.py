@@ -163,13 +163,14 @@ def file_job(changes: IndexChanges, prefix: bytes, job: HotJob, card: JobCard) -
     before: Entries = ()
     if job.filed_status:
         before = job_entries(prefix, job, job.filed_card or card, job.filed_status)
-    changes.replace(before, job_entries(prefix, job, card, job.progress.status), b"")
+    after = () if job.is_dropped else job_entries(prefix, job, card, job.progress.status)
+    changes.replace(before, after, b"")
     job.filed_status, job.filed_card = job.progress.status, card
 
 
 def file_execution(changes: IndexChanges, partition: int, hot: HotExecution) -> None:
     """Enter an execution as it stands, in place of how it was entered last."""
-    after = execution_entries(partition, hot)
+    after = () if hot.is_dropped else execution_entries(partition, hot)
     changes.replace(hot.filed, after, _value(hot.row.last.status, hot.queue, hot.task))
     hot.filed = after
 

@@ -409,7 +409,8 @@ def card_of(row: JobRow) -> JobCard:
 class HotJob(msgspec.Struct, gc=False):
     """A job's progress, decoded, its key and id. `card`: that of its version, None until somebody asks.
 
-    `filed_status` and `filed_card`: how the indexes have it; no status = not yet, no card = as in `card`.
+    `filed_status` and `filed_card`: how the indexes have it; no status = not yet, no card = as in `card`. `is_dropped`:
+    nothing is to be stored of it.
     """
 
     key: bytes
@@ -419,6 +420,7 @@ class HotJob(msgspec.Struct, gc=False):
     card: JobCard | None = None
     filed_status: str = ""
     filed_card: JobCard | None = None
+    is_dropped: bool = False
 
 
 class HotExecution(msgspec.Struct, gc=False):
@@ -430,3 +432,4 @@ class HotExecution(msgspec.Struct, gc=False):
     task: str
     queue: str
     filed: tuple[tuple[bytes, bytes], ...] = ()
+    is_dropped: bool = False

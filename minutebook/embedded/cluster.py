@@ -169,16 +169,16 @@ class Cluster:
         return f"http://127.0.0.1:{self._ports['api']}"
 
     @property
+    def login_url(self) -> str:
+        """Where a browser is logged in to the pages: once, within ten minutes of the API's start."""
+        return f"{self.api_url}/login?token={self._login_token}"
+
+    @property
     def api_key(self) -> str:
         """The credential of the tenant `default`, role admin; kept in the folder in a file only its owner can
         read.
         """
         return kept_key(self._data_dir / "api-key")
-
-    @property
-    def login_url(self) -> str:
-        """Opens the pages with the key of the cluster: once, within 10 minutes of the API's start."""
-        return f"{self.api_url}/login?token={self._login_token}"
 
     @property
     def bootstrap_servers(self) -> str:

@@ -213,6 +213,7 @@ _READERS: Final[dict[type[Event], tuple[str, Callable[[Any, Wanted], Iterator[_F
     facts.JobEdited: ("edited", _of_edit),
     facts.JobPaused: ("paused", _of_job),
     facts.JobResumed: ("resumed", _of_job),
+    facts.JobPurged: ("purged", _of_job),
     facts.JobCancelled: ("cancelled", _of_cancel),
     facts.ExecutionRequested: ("requested", _of_job),
     facts.ExecutionsSkipped: ("skipped", _of_skip),

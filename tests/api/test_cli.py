@@ -371,6 +371,16 @@ def test_job_is_submitted_under_a_limit(run: Run, capsys: pytest.CaptureFixture[
     assert "api" in capsys.readouterr().out
 
 
+def test_command_line_purges_closed_jobs(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("job", "submit", "t", "--id", "a", "--run-at", RUN_AT) == 0
+    assert run("job", "purge", "a", "--yes") == 4
+    assert run("job", "cancel", "a", "--yes") == 0
+    assert run("job", "purge", "a") == 2
+    assert run("job", "purge", "a", "--yes", "--reason", "asked to") == 0
+    assert "a is purged" in capsys.readouterr().err
+    assert run("job", "show", "a") == 3
+
+
 def test_job_has_the_tags_that_it_is_given(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     at = ("--run-at", "2030-01-01T00:00:00Z")
     assert run("job", "submit", "t", "--id", "a", *at, "--tag", "x", "--tag", "y", "-o", "json") == 0

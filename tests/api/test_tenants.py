@@ -182,6 +182,15 @@ async def test_route_shows_nothing_of_another_tenant(
     assert await everything(world, ids) == before
 
 
+@pytest.mark.parametrize("path", [path for method, path in ROUTES if method == "GET" and "{" not in path])
+async def test_list_is_as_if_the_other_tenant_were_not_there(
+    path: str, world: Installation, ids: dict[str, str]
+) -> None:
+    alone = await ask(installation(), "key-other-operator", "GET", path)
+    if path not in ("/v1/workers", "/v1/stream"):
+        assert await ask(world, "key-other-operator", "GET", path) == alone
+
+
 async def everything(world: Installation, ids: dict[str, str]) -> list[tuple[int, str]]:
     """All that `acme` is shown of what it has."""
     paths = [

@@ -169,7 +169,7 @@ def test_a_job_is_created_with_its_instants_in_sight(visit: Visit, served: Serve
     check_page(visit)
     page.get_by_label(re.compile("^Payload")).fill("{not json")
     page.get_by_role("button", name="Create the job").click()
-    assert "/payload: is no JSON" in page.get_by_role("alert").inner_text()
+    assert "payload: is no JSON" in page.get_by_role("alert").inner_text()
     assert page.get_by_label(re.compile("^Payload")).input_value() == "{not json"
     page.get_by_label(re.compile("^Payload")).fill(f'[{BIG}, "{SCRIPT}"]')
     page.get_by_label(re.compile("^Zone")).fill("Europe/Berlin")

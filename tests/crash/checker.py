@@ -83,6 +83,7 @@ def unanswered(ledger: Ledger, log: JobLog, sent: Sequence[Sent]) -> list[str]:
         facts.JobCancelled,
         facts.JobPaused,
         facts.JobResumed,
+        facts.JobPurged,
         facts.ExecutionRequested,
     ):
         known |= {(event.job_id, event.command_id) for event in log.events(kind)}

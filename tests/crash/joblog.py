@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
@@ -31,7 +31,10 @@ def raw(message: Any, key: bytes | None, value: bytes | None) -> RawRecord:
 
 
 class Tail:
-    """All partitions of a topic from their beginning, followed."""
+    """All partitions of a topic from their beginning, followed.
+
+    From 0, or from the first record that is left: where a partition begins librdkafka asks in vain at first, and then waits.
+    """
 
     def __init__(self, kafka: KafkaSettings, topic: str, partitions: int) -> None:
         self._consumer = Consumer(
@@ -39,14 +42,13 @@ class Tail:
             | {
                 "group.id": "nobody",
                 "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
                 "fetch.wait.max.ms": 50,
             }
         )
-        self._partitions = [
-            TopicPartition(kafka.topic(topic), p, OFFSET_BEGINNING) for p in range(partitions)
-        ]
+        self._partitions = [TopicPartition(kafka.topic(topic), p, 0) for p in range(partitions)]
         self._consumer.assign(self._partitions)
         self._ends = [-1] * partitions
         """Where each partition was last seen to end."""
@@ -71,7 +73,7 @@ class Tail:
 
 
 class Whole:
-    """Every record of a topic, by partition. A consumer takes half a second to start: this one is kept."""
+    """Every record of a topic, by partition, read by a consumer that is kept."""
 
     def __init__(self, kafka: KafkaSettings, topic: str, partitions: int) -> None:
         self._tail = Tail(kafka, topic, partitions)

@@ -39,6 +39,7 @@ from tests.simulation.log_maker import (
     failure,
     hand_back,
     pause,
+    purge,
     resume,
     run_now,
     submit,
@@ -144,6 +145,8 @@ class BusyLog:
             self._calendars.step,
             self._calendars.step,
             self._calendars.zone_data,
+            self._purge,
+            self._submit_again,
         ]
 
     def run(self, steps: int) -> LogMaker:
@@ -255,6 +258,20 @@ class BusyLog:
             self.maker.command(
                 edit(job_id, self._random.choice((None, None, 1)), **about, **self._body(tenant))
             )
+
+    def _purge(self) -> None:
+        """Of a closed job, or of any."""
+        closed = [key[4:] for key, _ in self.maker.book.closed.scan(b"")]
+        tenant, job_id = keys.names(self._random.choice(closed)) if closed else ("acme", self._job())
+        now = self.maker.clock.now()
+        self.maker.command(*(purge(one, tenant=tenant, issued_at=now) for one in (job_id, self._job())))
+
+    def _submit_again(self) -> None:
+        """Under ids of jobs that are forgotten, among others."""
+        now = self.maker.clock.now()
+        tenant = self._random.choice(("acme", "blue"))
+        ids = self._random.sample(self._jobs, min(3, len(self._jobs)))
+        self.maker.command(*(submit(one, tenant=tenant, issued_at=now, **self._body(tenant)) for one in ids))
 
     def _due(self) -> None:
         self.maker.due()

@@ -15,6 +15,7 @@ from minutebook.domain.commands import (
     Command,
     EditJob,
     PauseJob,
+    PurgeJob,
     ResumeJob,
     RunJobNow,
     SubmitJob,
@@ -262,6 +263,12 @@ def resume(job_id: str, **more: object) -> ResumeJob:
     """A resume."""
     fields = {"tenant": TENANT, "command_id": f"c{next(_numbers)}", "issued_at": T0}
     return ResumeJob(job_id=job_id, **(fields | more))  # type: ignore[arg-type]  # as the caller says
+
+
+def purge(job_id: str, **more: object) -> PurgeJob:
+    """A purge."""
+    fields = {"tenant": TENANT, "command_id": f"c{next(_numbers)}", "issued_at": T0}
+    return PurgeJob(job_id=job_id, **(fields | more))  # type: ignore[arg-type]  # as the caller says
 
 
 def edit(job_id: str, expected_version: int | None = None, **more: object) -> EditJob:

@@ -226,6 +226,7 @@ def test_changes_work_without_an_event_loop_too() -> None:
     with SyncClient(settings, transport=httpx.MockTransport(handle)) as client:
         assert client.edit(JOB, JobChange()) == client.put("a", JobRequest(task="t")) == JOB
         assert client.pause("a") == client.resume("a") == JOB
+        assert client.purge("a", reason="asked to") is None
         assert client.cancel("a") is None
         assert [item.version for item in client.versions("a")] == [1]
 
