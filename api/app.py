@@ -23,6 +23,7 @@ from api.pages.live_pages import LIVE_PAGES
 from api.problems import Refused, response_of
 from api.routes import (
     alerts,
+    audit_log,
     batch,
     calendars,
     commands,
@@ -32,6 +33,7 @@ from api.routes import (
     history,
     job_changes,
     jobs,
+    keys,
     limits,
     lists,
     live,
@@ -41,6 +43,7 @@ from api.routes import (
     schedules,
     tasks,
     tenant_limit,
+    tenants,
     upcoming,
     workers,
 )
@@ -98,6 +101,9 @@ def create_app(services: Services) -> FastAPI:
         schedules,
         tasks,
         workers,
+        keys,
+        audit_log,
+        tenants,
         history,
         live,
         upcoming,

@@ -15,6 +15,7 @@ from api.positions import Token, decode_token, encode_token
 from api.problems import Refused
 from api.sender import Keyed
 from api.services import Services
+from api.wishes import reason_of
 from minutebook.client.models import Command as CommandBody
 from minutebook.client.models import FieldError
 from minutebook.domain.commands import JobCommand
@@ -42,6 +43,7 @@ _REASONS: Final = {
     "too_many": "too-many-operations",
     "too_old": "too-old",
     "worker_stops": "worker-stops",
+    "key_exists": "key-exists",
 }
 """Owner's reason -> code of the problem; every other reason is `invalid`."""
 
@@ -58,7 +60,7 @@ class Preference(NamedTuple):
 class Asked(NamedTuple):
     """What a request says of its command beside path and body. `wait_s`: for the decision, 0 = not at all.
 
-    `action`: what a key is for: with another action it means that one.
+    `action`: what a key is for: with another action it means that one. `reason`: where the body has no field for it.
     """
 
     wait_s: float = _WAIT_S
@@ -66,6 +68,7 @@ class Asked(NamedTuple):
     expected_version: int | None = None
     traceparent: str = ""
     action: str = ""
+    reason: str = ""
 
     def command_id(self, tenant: str, subject: str) -> str:
         """Id of the command for the action on `subject`: the same for the same action and key, a new one without a key."""
@@ -105,6 +108,7 @@ def asked_of(request: Request) -> Asked:
         expected_version_of(request),
         traceparent_of(request),
         f"{request.method} {request.scope['route'].path}",
+        reason_of(request),
     )
 
 
@@ -163,9 +167,14 @@ async def decide_for_job(services: Services, command: JobCommand, wait_s: float)
     return decision
 
 
+def code_of(reason: str) -> str:
+    """Code of the problem that an owner's reason stands for."""
+    return _REASONS.get(reason, "invalid")
+
+
 def refusal_of(row: CommandRow) -> Refused:
     """The owner's refusal, as a problem. What is not there is told in the same words everywhere."""
-    code = _REASONS.get(row.reason, "invalid")
+    code = code_of(row.reason)
     if code == "not-found" or not row.field:
         return Refused(code)
     pointer = _HEADERS.get(row.field) or f"/{row.field}"

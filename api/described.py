@@ -60,6 +60,12 @@ AFTER: Final = _header(
     encode_token(Token()),
 )
 
+REASON: Final = _header(
+    "Minutebook-Reason",
+    "Why, as percent-encoded UTF-8, at most 1,000 characters; it stays on record.",
+    "^[\\x21-\\x7e]{0,9000}$",
+)
+
 IF_MATCH: Final = _header(
     "If-Match",
     'The ETag of the job as it was read, or its version, such as "3"; another one is refused.',

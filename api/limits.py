@@ -20,11 +20,10 @@ from api.parameters import LIMIT_MAX, query_of
 from api.problems import Refused
 from api.services import Services, services_of
 from api.shared_facts import about, check, decided
-from api.wishes import read_wish
+from api.wishes import read_reason, read_wish, reason_of, refuse_reason
 from minutebook.client.models import Limit
 from minutebook.client.times import parse_duration, parse_instant
 from minutebook.domain.commands import (
-    REASON_CHARS_MAX,
     DeclareLimit,
     DeleteLimit,
     LimitCommand,
@@ -48,6 +47,7 @@ async def read_limit(request: Request, caller: Caller, name: str) -> Response:
 async def set_limit(request: Request, caller: Caller, name: str) -> Response:
     """Declare a limit, or replace its bounds. Raises Refused."""
     services = _asked(request, name)
+    refuse_reason(request)
     data = await read_body(request, services.settings.body_timeout_s)
     fields = Fields(read_object(data))
     fields.refuse_unknown(_BOUNDS)
@@ -79,9 +79,7 @@ async def pause_limit(request: Request, caller: Caller, name: str) -> Response:
         until = fields.parsed("until", parse_instant)
     elif "until" not in fields.members:
         fields.fault("until", "is required: an instant with its offset, or a duration such as PT30S")
-    reason = fields.text("reason") or ""
-    if len(reason) > REASON_CHARS_MAX:
-        fields.fault("reason", f"ends at {REASON_CHARS_MAX} characters")
+    reason = read_reason(fields) or reason_of(request)
     check(fields, data)
     command = pause_command(services, caller, name, reason, until=until, for_ms=for_ms)
     return await _decided(request, services, command)
@@ -110,7 +108,8 @@ async def resume_limit(request: Request, caller: Caller, name: str) -> Response:
 async def delete_limit(request: Request, caller: Caller, name: str) -> Response:
     """Free the jobs of a limit from it. Raises Refused."""
     services = _asked(request, name)
-    return await _decided(request, services, DeleteLimit(**about(services, caller, name)))
+    command = DeleteLimit(**about(services, caller, name), reason=reason_of(request))
+    return await _decided(request, services, command)
 
 
 def limit_shown(services: Services, tenant: str, name: str, row: LimitRow) -> Limit:

@@ -12,10 +12,20 @@ from fastapi.routing import APIRoute
 from api.auth import Allowed
 from api.examples import example_of, name_example
 from minutebook import __version__
+from minutebook.client.audit_models import AuditPage
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
 from minutebook.client.history_models import HistoryPage, WhyAnswer
+from minutebook.client.key_models import (
+    CreatedKey,
+    Key,
+    KeyPage,
+    KeyRequest,
+    Me,
+    RotationRequest,
+    TenantPage,
+)
 from minutebook.client.list_models import ExecutionsPage, JobPage, Overview
 from minutebook.client.live_models import Changes, PartitionPage, Upcoming
 from minutebook.client.models import (
@@ -56,6 +66,7 @@ from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
     AlertPage,
+    AuditPage,
     BackfillDryRun,
     BackfillRequest,
     BatchRequest,
@@ -66,6 +77,7 @@ _MODELS: Final = (
     CalendarRequest,
     Changes,
     Command,
+    CreatedKey,
     DeadLetterPage,
     DryRun,
     DeclaredTaskPage,
@@ -78,9 +90,13 @@ _MODELS: Final = (
     JobDryRun,
     JobRequest,
     JobVersionPage,
+    Key,
+    KeyPage,
+    KeyRequest,
     Limit,
     LimitPage,
     LimitRequest,
+    Me,
     PauseRequest,
     Operation,
     OperationPage,
@@ -98,7 +114,9 @@ _MODELS: Final = (
     RedriveManyRequest,
     RedriveRequest,
     ResumeRequest,
+    RotationRequest,
     RunNow,
+    TenantPage,
     Upcoming,
     WholeExecution,
     WholeTask,

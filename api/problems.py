@@ -59,6 +59,24 @@ TABLE: Final[dict[str, Kind]] = {
         "100 operations are open; cancel one or wait, then send it with a new key.",
     ),
     "id-exists": Kind(409, "Id exists", "A job with this id and another body exists; choose another id."),
+    "key-exists": Kind(
+        409,
+        "Key exists",
+        "A key with this id exists: this Idempotency-Key made it, and it was shown then. If it is lost, revoke it and "
+        "send another Idempotency-Key.",
+    ),
+    "key-closed": Kind(409, "Key closed", "The key is revoked or past its end; create a new one."),
+    "key-in-use": Kind(
+        409, "Key in use", "It is the key of this very request: use another one, or send `?force=true`."
+    ),
+    "key-in-settings": Kind(
+        409,
+        "Key in settings",
+        "The key stands in the settings of the API: take it out of MINUTEBOOK_API_KEYS there.",
+    ),
+    "too-many-keys": Kind(
+        409, "Too many keys", "Two keys with this label are live; revoke one, or choose another label."
+    ),
     "worker-silent": Kind(
         409, "Worker silent", "Nothing was heard of this worker for a minute; what it held runs elsewhere."
     ),

@@ -63,9 +63,10 @@ class QuietServer(uvicorn.Server):
 async def serve(settings: ProcessSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises SettingsError for settings that are refused."""
     clock: Clock = SystemClock()
-    keyring = Keyring(settings.api.all_keys())
+    keys = settings.api.all_keys()
     rows = open_rows(settings.api.data_dir / "view", settings.api.cache_bytes)
     view = View(rows, settings.topics.partitions)
+    keyring = Keyring(keys, view.keys, clock, settings.api.cursor_key())
     follower = Follower(view, settings.kafka, clock)
     broker_clock, lag = BrokerClock(), LoopLag(clock)
     figures = Figures(view, clock)

@@ -81,6 +81,7 @@ class Services:
     def __post_init__(self) -> None:
         self.rates = Rates(self.settings.rate_per_s, self.settings.rate_burst)
         self.task_types = TaskTypes(self.view)
+        self.proxies = self.settings.proxies()
         self.live = LiveChanges(self.view, self.clock)
         self.login_link = LoginLink(self.settings.login_token, self.settings.login_key, self.clock.now())
 

@@ -11,17 +11,20 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
+from api.key_index import KeyIndex
 from api.positions import Token
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_audit import Audited, audit_start, audited, place_of
 from minutebook.domain.view_due import due_counts
+from minutebook.domain.view_keys import api_keys, job_tenants
 from minutebook.domain.view_limits import lacks_permit
-from minutebook.domain.view_operations import OperationRow
+from minutebook.domain.view_operations import OperationRow, operation_of, operations_of
 from minutebook.domain.view_rows import (
     AlertRow,
     CalendarRow,
@@ -87,6 +90,9 @@ class View:
         """Told of each frame once it is folded, with its partition; None while nobody listens."""
         self.voids: Counter[str] = Counter()
         """Records that count for nobody, by why."""
+        self.keys = KeyIndex()
+        """API keys that the log has declared."""
+        self._load_keys()
         self._answers: dict[bytes, list[_Expected]] = {}
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
@@ -136,6 +142,11 @@ class View:
         """Drop a partition's rows; its log is to be folded again from the start."""
         self.rows.write({}, self.parts[partition].reset())
         self.readers[partition] = FrameReader()
+        self._load_keys()
+
+    def _load_keys(self) -> None:
+        self.commit_all()
+        self.keys.replace(row for part in self.parts for row in api_keys(part))
 
     # -- waiting
 
@@ -192,6 +203,9 @@ class View:
         )
 
     def _wake(self, part: PartitionView) -> None:
+        for changed in part.changed_keys:
+            self.keys.put(*changed)
+        part.changed_keys.clear()
         answered, part.answered = part.answered, []
         if self._answers:
             for key in answered:
@@ -217,12 +231,12 @@ class View:
 
     def operation(self, tenant: str, operation: str) -> OperationRow | None:
         """A bulk operation, as its home has it."""
-        return self.parts[self.partition_of_operation(tenant, operation)].operation(tenant, operation)
+        return operation_of(self.parts[self.partition_of_operation(tenant, operation)], tenant, operation)
 
     def operations(self, tenant: str) -> list[OperationRow]:
         """All bulk operations of a tenant, in no order."""
         self.commit_all()
-        return [row for part in self.parts for row in part.operations(tenant)]
+        return [row for part in self.parts for row in operations_of(part, tenant)]
 
     def refusal(self, row: OperationRow) -> CommandRow | None:
         """Why nothing more of a backfill could be done, as the partition of its job said; None if it did not say so."""
@@ -277,6 +291,28 @@ class View:
         self.commit_all()
         found = (alert for part in self.parts for alert in part.alerts(tenant))
         return sorted(found, key=attrgetter("at", "id"), reverse=True)
+
+    def audited(self, tenant: str, at: int) -> Iterator[tuple[int, Audited]]:
+        """(partition, command) of a tenant's commands, empty = of no tenant, decided at `at` (ms) or before; the latest
+        first, then by command id and subject."""
+        self.commit_all()
+        found = (
+            zip(
+                repeat(part.partition),
+                audited(part, tenant, audit_start(part.prefix, tenant, at)),
+                strict=False,
+            )
+            for part in self.parts
+        )
+        return heapq.merge(*found, key=lambda item: place_of(item[1]))
+
+    def tenants(self) -> list[str]:
+        """Names of all tenants that have, or had, a key or a job, in order."""
+        self.commit_all()
+        found = self.keys.tenants()
+        for part in self.parts:
+            found.update(job_tenants(part))
+        return sorted(found)
 
     def due_counts(
         self, tenant: str, start: int, end: int, family: Literal["due_counts", "due_hours"] = "due_counts"

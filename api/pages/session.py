@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import Request, Response
 from itsdangerous import BadData, URLSafeSerializer
 
+from api.actors import actor_of
 from api.auth import Caller
 from api.services import Services
 
@@ -35,7 +36,11 @@ def find_caller(request: Request) -> Caller | None:
     if session is None or session["until"] <= services.clock.now():
         return None
     caller = services.keyring.holder(session["key"])
-    return None if caller is None else caller._replace(actor=f"{caller.actor} via page{_from(request)}")
+    return (
+        None
+        if caller is None
+        else caller._replace(actor=actor_of(request, caller.key, services.proxies, "page"))
+    )
 
 
 def start_session(request: Request, response: Response, key_hash: str) -> None:
@@ -64,10 +69,6 @@ def forget_word(request: Request, response: Response) -> None:
     """It has been said."""
     if _SAID in request.cookies:
         response.delete_cookie(_SAID, path=prefix_of(request) or "/")
-
-
-def _from(request: Request) -> str:
-    return f" from {request.client.host}" if request.client else ""
 
 
 def _serializer(request: Request, name: str) -> URLSafeSerializer:

@@ -30,6 +30,7 @@ from api.described import (
     IF_MATCH,
     LIMIT,
     PREFER,
+    REASON,
     WRITE,
     described,
     query_name,
@@ -84,7 +85,7 @@ _EDIT: Final = (
         takes=JobChange,
         example={"cron": "30 7 * * MON-FRI", "retry": {"max_attempts": 3}},
         answers={200: Job, 202: Command},
-        parameters=(IF_MATCH, IDEMPOTENCY_KEY, AFTER, PREFER),
+        parameters=(IF_MATCH, IDEMPOTENCY_KEY, REASON, AFTER, PREFER),
         refusals=(*_EDIT, "view-behind"),
     ),
 )
@@ -126,7 +127,7 @@ async def edit(services: Services, caller: Caller, job_id: str, data: bytes, ask
         takes=JobRequest,
         example={"task": "email.send", "payload": {"user_id": 1}, "cron": "0 7 * * MON-FRI"},
         answers={200: (Job, PutEffect), 201: Job, 202: Command},
-        parameters=(_DRY_RUN, IF_MATCH, IDEMPOTENCY_KEY, AFTER, PREFER),
+        parameters=(_DRY_RUN, IF_MATCH, IDEMPOTENCY_KEY, REASON, AFTER, PREFER),
         refusals=(*_EDIT, "view-behind"),
     ),
 )
@@ -398,6 +399,7 @@ def _edit(
         command_id=command_id,
         issued_at=job.issued_at,
         actor=caller.actor,
+        reason=asked.reason,
         job=job,
     )
 

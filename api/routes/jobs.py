@@ -31,6 +31,7 @@ from api.described import (
     IF_MATCH,
     IF_NONE_MATCH,
     PREFER,
+    REASON,
     WRITE,
     described,
 )
@@ -42,6 +43,7 @@ from api.parameters import (
 from api.problems import Refused
 from api.services import Services, services_of
 from api.submission import Submission, read_submission
+from api.wishes import reason_of, refuse_reason
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, RunNow
 from minutebook.domain.commands import CancelJob, RunJobNow, SubmitJob
@@ -137,6 +139,7 @@ async def create_job(request: Request, caller: Writing) -> Response:
     services = services_of(request)
     check_accept(request)
     query_of(request)
+    refuse_reason(request)
     asked = asked_of(request)
     body = await read_body(request, services.settings.body_timeout_s)
     decision = await create(services, caller, body, asked)
@@ -200,7 +203,7 @@ async def get_job(request: Request, caller: Reading, job_id: str) -> Response:
     status_code=204,
     openapi_extra=described(
         answers={204: None, 202: Command},
-        parameters=(IF_MATCH, PREFER),
+        parameters=(IF_MATCH, REASON, PREFER),
         refusals=(*WRITE, "not-found", "job-closed", "stale-version"),
     ),
 )
@@ -216,6 +219,7 @@ async def cancel_job(request: Request, caller: Writing, job_id: str) -> Response
         command_id=mint_id(),
         issued_at=services.clock.now(),
         actor=caller.actor,
+        reason=reason_of(request),
         expected_version=expected_version_of(request),
     )
     decision = await decide_for_job(services, command, preference_of(request).wait_s)
@@ -231,7 +235,7 @@ async def cancel_job(request: Request, caller: Writing, job_id: str) -> Response
     operation_id="run_job",
     openapi_extra=described(
         answers={200: RunNow, 202: Command},
-        parameters=(IDEMPOTENCY_KEY, PREFER),
+        parameters=(IDEMPOTENCY_KEY, REASON, PREFER),
         refusals=(*WRITE, "not-found", "job-closed"),
     ),
 )
@@ -257,5 +261,6 @@ async def run_now(services: Services, caller: Caller, job_id: str, asked: Asked)
         command_id=asked.command_id(caller.tenant, job_id),
         issued_at=services.clock.now(),
         actor=caller.actor,
+        reason=asked.reason,
     )
     return await decide_for_job(services, command, asked.wait_s)

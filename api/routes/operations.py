@@ -55,7 +55,7 @@ from api.parameters import (
 from api.problems import Refused
 from api.sender import Keyed
 from api.services import Services, services_of
-from api.wishes import Wish, read_wish
+from api.wishes import Wish, read_wish, reason_of
 from minutebook.client.models import Command, ReasonRequest
 from minutebook.client.operation_models import (
     BackfillDryRun,
@@ -159,6 +159,7 @@ async def _start(request: Request, caller: Caller, wish: OperationWish, subject:
     """Start what is wished for, or count it. `subject`: what a key of the caller is told apart by."""
     services = services_of(request)
     key = idempotency_key_of(request, is_required=not wish.is_dry_run)
+    wish = wish._replace(reason=wish.reason or reason_of(request))
     if wish.kind == "backfill":
         check_wish(wish, services.clock.now())
     await caught_up(request, services)

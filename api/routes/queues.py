@@ -17,7 +17,7 @@ from api.everywhere import Spread, decide_everywhere
 from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
 from api.problems import Refused
 from api.services import Services, services_of
-from api.wishes import Wish, read_wish
+from api.wishes import Wish, read_wish, refuse_reason
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, FieldError, Queue, QueuePage, QueueRequest, ReasonRequest
 from minutebook.domain.commands import DeclareQueue, DrainQueue, PauseQueue, QueueCommand, ResumeQueue
@@ -48,6 +48,7 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
     services = services_of(request)
     check_accept(request)
     query_of(request)
+    refuse_reason(request)
     wanted = read_queue(await read_body(request, services.settings.body_timeout_s))
     if is_hidden(services, caller, wanted.name):
         raise Refused("queue-taken", errors=[FieldError("/name", "taken; choose another one")])

@@ -205,10 +205,12 @@ def cancel(
 
 
 @app.command("run-now")
-def run_now(job: JobId, key: Key = None, wait: Wait = None, output: Output = Format.TABLE) -> None:
+def run_now(
+    job: JobId, reason: Reason = "", key: Key = None, wait: Wait = None, output: Output = Format.TABLE
+) -> None:
     """Run a job once at once, beside its schedule."""
     with SyncClient() as client:
-        answer = client.run_now(job, key=key)
+        answer = client.run_now(job, reason=reason, key=key)
         if isinstance(answer, Command):
             raise undecided(answer, output)
         if wait is not None:

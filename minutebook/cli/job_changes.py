@@ -106,6 +106,7 @@ def edit(
     default: Annotated[
         list[str] | None, typer.Option(help="Field that gets its default back; may be repeated.")
     ] = None,
+    reason: Reason = "",
     key: Key = None,
     output: Output = Format.TABLE,
 ) -> None:
@@ -151,7 +152,7 @@ def edit(
     if not change:
         raise typer.BadParameter("say what is to change, such as --cron or --payload")
     with SyncClient() as client:
-        _written(client.edit(client.get(job), JobChange(**change), key=key), output)
+        _written(client.edit(client.get(job), JobChange(**change), reason=reason, key=key), output)
 
 
 @app.command()

@@ -32,6 +32,7 @@ NOUNS: Final = {
         "Create or replace the jobs that files declare. Nothing is written if any entry is bad; jobs that no file names stay.",
         "apply",
     ),
+    "audit": Noun("audit", "The audit log: who wanted what, and what became of it."),
     "calendar": Noun(
         "calendar", "Calendars: dates on which the jobs that name one do not run, or run alone."
     ),
@@ -52,6 +53,7 @@ NOUNS: Final = {
     "execution": Noun("history", "Executions: what became of one instant of a job.", "execution_app"),
     "job": Noun("history", "Jobs: what to run, and when."),
     "kafka": Noun("kafka", "The embedded Kafka, for development.", extra="embedded"),
+    "key": Noun("key", "API keys: who may call the API, and as what."),
     "limit": Noun("limit", "Limits: how much of a tenant, or of the jobs that name one, runs."),
     "operation": Noun("operation", "Bulk operations: many executions or jobs at once."),
     "overview": Noun(
@@ -63,6 +65,7 @@ NOUNS: Final = {
     "queue": Noun("queue", "Queues: lines of work."),
     "schedule": Noun("schedule", "Schedules: what one means."),
     "task": Noun("task", "Tasks: what workers can run, and the payloads they take."),
+    "tenant": Noun("tenant", "Tenants that you may see."),
     "topics": Noun("topics", "The topics of one installation.", extra="embedded"),
     "version": Noun("version", "Print the version.", "version"),
     "worker": Noun("workers", "Workers: processes that run tasks.", extra="worker"),

@@ -1,5 +1,6 @@
 """The HTTP client: what users and the command line reach the API with."""
 
+from minutebook.client.audit_models import AuditEntry
 from minutebook.client.bulk import Submitted, Tally
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarEntry, DateRange
 from minutebook.client.change_models import CalendarsChange, JobChange, JobVersion, MisfireChange, RetryChange
@@ -13,6 +14,7 @@ from minutebook.client.errors import (
     UnavailableError,
 )
 from minutebook.client.history_models import HistoryEvent, WhyAnswer
+from minutebook.client.key_models import CreatedKey, Key, Me, Tenant
 from minutebook.client.list_models import ExecutionSummary, Overview
 from minutebook.client.live_models import Change, DueBucket, Partition, PartitionPage, Reset, Upcoming
 from minutebook.client.models import (
@@ -48,6 +50,7 @@ from minutebook.client.settings import ClientSettings
 __all__ = [
     "Alert",
     "ApiError",
+    "AuditEntry",
     "BackfillDryRun",
     "BatchResult",
     "Calendar",
@@ -59,6 +62,7 @@ __all__ = [
     "Client",
     "ClientSettings",
     "Command",
+    "CreatedKey",
     "DateRange",
     "DeadLetter",
     "DeadLetterFilter",
@@ -75,8 +79,10 @@ __all__ = [
     "JobFilter",
     "JobRequest",
     "JobVersion",
+    "Key",
     "Limit",
     "LimitRequest",
+    "Me",
     "MisfireChange",
     "MisfireRequest",
     "NotFoundError",
@@ -96,6 +102,7 @@ __all__ = [
     "Submitted",
     "SyncClient",
     "Tally",
+    "Tenant",
     "UnavailableError",
     "Upcoming",
     "WholeExecution",

@@ -21,6 +21,7 @@ from msgspec import UNSET, Raw, UnsetType
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from minutebook import tracing
+from minutebook.client.access_calls import AccessCalls, SyncAccessCalls
 from minutebook.client.answers import decided as _decided
 from minutebook.client.answers import decoded as _decoded
 from minutebook.client.answers import refusal as _refusal
@@ -58,6 +59,7 @@ from minutebook.client.models import (
 )
 from minutebook.client.operations import OperationCalls, SyncOperationCalls
 from minutebook.client.positions import Seen
+from minutebook.client.reasons import reason_headers
 from minutebook.client.settings import ClientSettings
 from minutebook.client.stepping import each
 
@@ -83,7 +85,9 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(BulkCalls, ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, LiveCalls):
+class Client(
+    BulkCalls, ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, LiveCalls, AccessCalls
+):
     """Async client. Use as a context manager, or `close` it.
 
     Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up, or the
@@ -94,7 +98,7 @@ class Client(BulkCalls, ChangeCalls, ListCalls, HistoryCalls, OperationCalls, Fl
         self, settings: ClientSettings | None = None, *, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         self._settings = settings or ClientSettings()
-        headers = {"accept": "application/json"}
+        headers = {"accept": "application/json", "user-agent": self._settings.user_agent}
         key = self._settings.key()
         if key is not None:
             headers["authorization"] = f"Bearer {key}"
@@ -215,9 +219,9 @@ class Client(BulkCalls, ChangeCalls, ListCalls, HistoryCalls, OperationCalls, Fl
         async for item in self._items("/v1/alerts", AlertPage, None if kind is None else {"kind": kind}):
             yield item
 
-    async def run_now(self, job_id: str, *, key: str | None = None) -> RunNow | Command:
+    async def run_now(self, job_id: str, *, reason: str = "", key: str | None = None) -> RunNow | Command:
         """One execution at once, beside the schedule; a repeat with the same `key` runs once."""
-        headers = {"idempotency-key": key or mint_id()}
+        headers = {"idempotency-key": key or mint_id(), **reason_headers(reason)}
         answer = await self._send("POST", job_path(job_id) + "/run-now", headers=headers)
         return _decided(answer, RunNow)
 
@@ -366,6 +370,7 @@ class SyncClient(
     SyncOperationCalls,
     SyncFleetCalls,
     SyncLiveCalls,
+    SyncAccessCalls,
 ):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
@@ -461,9 +466,9 @@ class SyncClient(
         """See `Client.alerts`."""
         return self._each(self._client.alerts(kind=kind))
 
-    def run_now(self, job_id: str, *, key: str | None = None) -> RunNow | Command:
+    def run_now(self, job_id: str, *, reason: str = "", key: str | None = None) -> RunNow | Command:
         """See `Client.run_now`."""
-        return self._run(self._client.run_now(job_id, key=key))
+        return self._run(self._client.run_now(job_id, reason=reason, key=key))
 
     def declare_queue(self, queue: QueueRequest) -> Queue | Command:
         """See `Client.declare_queue`."""

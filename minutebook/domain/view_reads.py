@@ -11,6 +11,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from minutebook.domain import view_rows as keys
+from minutebook.domain.view_audit import AuditRow
+from minutebook.domain.view_keys import KeyRow
 from minutebook.domain.view_operations import FAMILY as OPERATIONS
 from minutebook.domain.view_operations import OperationRow, operation_row
 from minutebook.domain.view_owners import FAMILY as OWNERS
@@ -55,6 +57,8 @@ DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
         OperationRow,
         TaskRow,
         CalendarRow,
+        KeyRow,
+        AuditRow,
         OwnerRow,
         str,
         int,
@@ -262,6 +266,12 @@ class ViewReads:
             return pending
         stored = self.rows.get(family, key)
         return None if stored is None else DECODERS[kind](stored)
+
+    def rows_of(self, family: str, start: bytes, end: bytes, kind: type[T]) -> Iterator[tuple[bytes, T]]:
+        """(key, row) with start <= key < end. Reads committed rows only."""
+        decode = DECODERS[kind]
+        for key, value in self.rows.scan(family, start, end):
+            yield key, decode(value)
 
     def keys_between(self, family: str, start: bytes, end: bytes) -> set[bytes]:
         """Keys of rows with start <= key < end, pending or stored."""

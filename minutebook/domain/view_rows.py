@@ -47,6 +47,8 @@ FAMILIES: Final = (
     "execution_counts",
     "execution_totals",
     "starts",
+    "api_keys",
+    "audit",
 )
 FORMAT: Final = 5
 """Version of these rows: a view of another version is dropped and folded again."""

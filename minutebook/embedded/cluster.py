@@ -13,7 +13,6 @@ import fcntl
 import hashlib
 import json
 import os
-import secrets
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from types import TracebackType
 from typing import IO, Final, NamedTuple, Self
 
 from minutebook.client.keys import kept_key, keyring
+from minutebook.client.mint import mint_login_token
 from minutebook.clock import SystemClock
 from minutebook.embedded.errors import BrokerRunningError, PortTakenError, ServiceStartError
 from minutebook.embedded.kept_broker import KeptBroker
@@ -89,11 +89,11 @@ class Cluster:
         self._owners: list[Service] = []
         self._apis: list[Service] = []
         self._workers: list[Service] = []
-        self._login_token = secrets.token_urlsafe(24)
         self._clock = SystemClock()
         self._changing = threading.Lock()
         self._pause = threading.Event()
         self._lock: IO[str] | None = None
+        self._login_token = mint_login_token()
 
     def start(self, progress: Progress | None = None) -> None:
         """Start everything and return once every process says that it is ready; `progress` gets one line per

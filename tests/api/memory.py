@@ -45,6 +45,7 @@ KEYS: dict[str, tuple[str, RoleName]] = {
     "key-admin": ("acme", "admin"),
     "key-worker": ("acme", "worker"),
     "key-other": ("other", "submitter"),
+    "key-other-admin": ("other", "admin"),
     "key-other-operator": ("other", "operator"),
 }
 
@@ -194,7 +195,6 @@ def installation(rows: Rows | None = None, **settings: Any) -> Installation:
     ready = Ready()
     chosen = ApiSettings(**({"body_timeout_s": 0.3, "keys": holders} | settings))
     due_topics = MemoryDueTopics()
-    services = Services(
-        chosen, clock, Keyring(holders), view, log, due_topics, ready, Targets(NotifySettings())
-    )
+    keyring = Keyring(holders, view.keys, clock, chosen.cursor_key())
+    services = Services(chosen, clock, keyring, view, log, due_topics, ready, Targets(NotifySettings()))
     return Installation(log, services, ready, clock, due_topics, create_app(services))

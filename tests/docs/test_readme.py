@@ -18,6 +18,7 @@ from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
 from minutebook.client.calendar_models import CalendarRequest
 from minutebook.client.change_models import JobChange, ResumeRequest
+from minutebook.client.key_models import KeyRequest
 from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
 from minutebook.client.operation_models import BackfillRequest, OperationRequest, RedriveManyRequest
 from minutebook.client.preview_models import PreviewRequest
@@ -53,6 +54,7 @@ ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/limits/{name}/pause": PauseRequest,
     "/v1/tenant-limit": LimitRequest,
     "/v1/calendars/{name}": CalendarRequest,
+    "/v1/keys": KeyRequest,
     "/v1/schedules/preview": PreviewRequest,
 }
 VERBS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
