@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from api.auth import Scope
 from api.pages import charts, texts
+from api.pages.compression import page_body
 from api.pages.session import find_caller, forget_word, leave_word, path_of, prefix_of, word_left
 from api.pages.static_files import address
 from api.problems import TABLE
@@ -115,7 +116,8 @@ def render(
         is_masked=services.settings.is_payload_masked,
         **values | {"query": Query(values.get("query", {}))},
     )
-    response = HTMLResponse(shown, status, _HEADERS | (headers or {}))
+    body, saying = page_body(request, shown.encode())
+    response = HTMLResponse(body, status, _HEADERS | saying | (headers or {}))
     forget_word(request, response)
     return response
 

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 import httpx
 import pytest
 
+from api.pages.static_files import address
 from minutebook.domain.commands import PauseQueue
 from tests.api.memory import Installation
 from tests.api.test_pages import browser_of, log_in
@@ -93,3 +94,13 @@ async def test_week_is_shown_by_hours_and_names_are_inert(
     assert "Thu 08 Jan" in shown
     assert "<script>" not in shown.split("<main")[1]
     assert '""onload' not in shown
+
+
+async def test_bodies_are_small_for_who_takes_gzip(browsers: dict[str, httpx.AsyncClient]) -> None:
+    for path in ("/upcoming", address("htmx.min.js")):
+        small = await browsers["viewer"].get(path, headers={"accept-encoding": "br, gzip;q=0.5"})
+        whole = await browsers["viewer"].get(path, headers={"accept-encoding": "gzip;q=0, br"})
+        assert (small.headers["content-encoding"], "content-encoding" in whole.headers) == ("gzip", False)
+        assert small.headers["vary"] == whole.headers["vary"] == "accept-encoding"
+        assert int(small.headers["content-length"]) < int(whole.headers["content-length"]) / 2
+        assert small.text == whole.text
