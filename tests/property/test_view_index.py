@@ -92,7 +92,8 @@ def fold(view: PartitionView, reader: FrameReader, records: list[RawRecord]) -> 
 def test_pages_repeat_and_skip_nothing_while_rows_are_written(
     maker: LogMaker, wanted: Filter, is_ascending: bool
 ) -> None:
-    """Between two pages the log goes on: what was there at the start is on one page, and nothing is on two."""
+    """Between two pages the log goes on: what was there at the start is on one page unless it was purged before its turn came,
+    and nothing is on two."""
     records = list(maker.records)
     view, reader = PartitionView(MemoryRows(view_rows.FAMILIES), 0), FrameReader()
     half = len(records) // 2
@@ -120,5 +121,5 @@ def test_pages_repeat_and_skip_nothing_while_rows_are_written(
     else:
         shown += listed(place)
     assert len(shown) == len(set(shown))
-    assert set(before) <= set(shown)
+    assert (set(before) - set(shown)).isdisjoint(listed(b""))
     assert shown == sorted(shown, reverse=not is_ascending)
