@@ -108,7 +108,7 @@ async def test_a_session_ends_after_its_time_and_with_its_key(
     world.clock.advance(1)
     assert (await browser.get("/login")).status_code == 200
     await log_in(browser)
-    world.services.keyring._keys.clear()
+    world.services.keyring.settings_keys.clear()
     assert (await browser.get("/login")).status_code == 200
 
 
