@@ -60,7 +60,7 @@ from minutebook.wire.topics import partition_of
 
 T = TypeVar("T", LimitRow, CalendarRow)
 
-COMMIT_ROWS: Final = 4_000
+COMMIT_ROWS: Final = 2_000
 """Rows changed in a partition after which it is committed; the loop stands still for about 10 ms meanwhile."""
 
 

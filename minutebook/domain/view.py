@@ -109,6 +109,7 @@ class PartitionView(ViewReads):
         self._clear()
         self.answered.clear()
         self.changed_keys.clear()
+        self.changed_keys.clear()
         self.cursor = CursorRow()
         return [(family, self.prefix, end) for family in FAMILIES]
 

@@ -148,14 +148,19 @@ class IndexChanges:
         """By how much the count of a group changes."""
 
     def replace(self, before: Entries, after: Entries, value: bytes) -> None:
-        """A row's entries were these and are those."""
+        """A row's entries were these and are those. One that stays is written again where it has a value."""
         entries, moves = self.entries, self.moves
-        for group, place in before:
-            entries[group + place] = None
-            moves[group] -= 1
-        for group, place in after:
-            entries[group + place] = value
-            moves[group] += 1
+        for entry in before:
+            if entry not in after:
+                group, place = entry
+                entries[group + place] = None
+                moves[group] -= 1
+        for entry in after:
+            is_new = entry not in before
+            if is_new or value:
+                group, place = entry
+                entries[group + place] = value
+                moves[group] += is_new
 
 
 def file_job(changes: IndexChanges, prefix: bytes, job: HotJob, card: JobCard) -> None:
