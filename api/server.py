@@ -64,7 +64,7 @@ async def serve(settings: ProcessSettings) -> None:
     clock: Clock = SystemClock()
     keyring = Keyring(settings.api.all_keys())
     rows = open_rows(settings.api.data_dir / "view", settings.api.cache_bytes)
-    view = View(rows, settings.topics.partitions)
+    view = View(rows, settings.topics.partitions, settings.api.retention_days)
     follower = Follower(view, settings.kafka, clock)
     broker_clock, lag = BrokerClock(), LoopLag(clock)
     due_ahead = DueAhead(view, clock)
