@@ -13,6 +13,7 @@ N ?=
 ARGS ?=
 PY := .venv/bin/python
 STAMP := .venv/.ready
+LANES := --numprocesses 2
 
 help:  ## show this list
 	@echo 'minutebook: make VERB [NAME=value]'
@@ -55,8 +56,8 @@ demo: setup  ## a broker, the servers and a worker, here, in a minute or two; sh
 dev: setup  ## run everything for development: DATA=folder (.minutebook) WORKER=module:app
 	@$(PY) -m minutebook.cli dev --data "$(DATA)" $(if $(WORKER),--worker "$(WORKER)") $(ARGS)
 
-test: setup  ## every test; ARGS='-k name' chooses
-	@$(PY) -m pytest $(ARGS)
+test: setup  ## every test, in two lanes; ARGS='-k name' chooses, in one
+	@$(PY) -m pytest $(or $(ARGS),$(LANES))
 
 proof-long: setup  ## what no everyday run has time for: cron rules around every clock change of every zone; the API asked at length
 	@$(PY) -m tests.property.every_change

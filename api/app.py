@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
@@ -13,33 +14,61 @@ from starlette.routing import Match
 
 from api.guard import Guard, trace_id_of
 from api.openapi import scope_of
+from api.pages import dead_letters as dead_letter_pages
+from api.pages import executions as execution_pages
+from api.pages import faults, job_edit, login, past, static_files
+from api.pages import job as job_page
+from api.pages import jobs as job_pages
+from api.pages.live_pages import LIVE_PAGES
 from api.problems import Refused, response_of
 from api.routes import (
     alerts,
+    audit_log,
     batch,
     calendars,
     commands,
     dead_letters,
     executions,
     health,
+    history,
     job_changes,
     jobs,
+    keys,
     limits,
     lists,
+    live,
     operations,
-    problems,
+    partitions,
     queues,
     schedules,
     tasks,
     tenant_limit,
+    tenants,
+    upcoming,
     workers,
 )
 from api.services import Services
 
-PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz", problems.PATH})
+PUBLIC: Final = frozenset({"/livez", "/startupz", "/readyz"})
 """Paths that need no credential."""
 TRACED: Final = "/v1/"
 """Health and pages have no spans: one is of no interest, the other's addresses may hold a token."""
+
+PUBLIC_PAGES: Final = frozenset({"/login", "/logout", "/problems/{code}", "/static/{digest}/{name}"})
+"""Pages that need no session."""
+
+_PAGES: Final = (
+    *LIVE_PAGES,
+    job_pages,
+    job_edit,
+    job_page,
+    execution_pages,
+    past,
+    dead_letter_pages,
+    faults,
+    login,
+    static_files,
+)
 
 _CODES: Final = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 
@@ -55,7 +84,7 @@ _TELEMETRY: Final[TelemetryConfig] = {
 
 def create_app(services: Services) -> FastAPI:
     """The application over `services`. Raises TypeError for a route that declares no scope and is not public."""
-    app = bare_app(services)
+    app = bare_app(services, faults.answer)
     for module in (
         batch,
         jobs,
@@ -73,45 +102,57 @@ def create_app(services: Services) -> FastAPI:
         schedules,
         tasks,
         workers,
-        problems,
+        keys,
+        audit_log,
+        tenants,
+        history,
+        live,
+        upcoming,
+        partitions,
         health,
+        *_PAGES,
     ):
         # As they are: routers that are included are matched anew for each request.
         app.router.routes.extend(module.router.routes)
     for route in app.routes:
-        if isinstance(route, APIRoute) and scope_of(route) is None and route.path not in PUBLIC:
+        if (
+            isinstance(route, APIRoute)
+            and scope_of(route) is None
+            and route.path not in PUBLIC | PUBLIC_PAGES
+        ):
             raise TypeError(f"{route.path} declares no scope: give it an `Allowed` dependency")
     return app
 
 
-def bare_app(services: Services) -> FastAPI:
-    """An application without routes, whose every refusal is a problem."""
+def problem_answer(request: Request, refused: Refused) -> Response:
+    """The problem that a refusal is."""
+    return response_of(refused, trace_id_of(request))
+
+
+def bare_app(services: Services, answer: Callable[[Request, Refused], Response] = problem_answer) -> FastAPI:
+    """An application without routes, whose every refusal is told by `answer`."""
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, telemetry=_TELEMETRY
     )
     app.state.services = services
-    app.add_middleware(Guard)
-    app.add_exception_handler(Refused, _on_refused)
-    app.add_exception_handler(HTTPException, _on_http)
-    app.add_exception_handler(RequestValidationError, _on_validation)
+    app.add_middleware(Guard, answer=answer, prefix=services.settings.path_prefix)
+
+    async def on_refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refused)
+        return answer(request, error)
+
+    async def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        headers = {"allow": ", ".join(_allowed(request))} if error.status_code == 405 else {}
+        return answer(request, Refused(_CODES.get(error.status_code, "malformed"), headers=headers))
+
+    async def on_validation(request: Request, error: Exception) -> Response:
+        return answer(request, Refused("malformed"))
+
+    app.add_exception_handler(Refused, on_refused)
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(RequestValidationError, on_validation)
     return app
-
-
-async def _on_refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return response_of(error, trace_id_of(request))
-
-
-async def _on_http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    headers = {"allow": ", ".join(_allowed(request))} if error.status_code == 405 else {}
-    return response_of(
-        Refused(_CODES.get(error.status_code, "malformed"), headers=headers), trace_id_of(request)
-    )
-
-
-async def _on_validation(request: Request, error: Exception) -> Response:
-    return response_of(Refused("malformed"), trace_id_of(request))
 
 
 def _allowed(request: Request) -> list[str]:

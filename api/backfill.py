@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from typing import Final
 
+from api.coming import plan_of_job
 from api.operation_bodies import OperationWish
 from api.problems import Refused, refused_field
 from api.view import View
 from minutebook.client.operation_models import BackfillCount, BackfillDryRun
 from minutebook.client.times import format_instant
-from minutebook.domain import keys, plans
+from minutebook.domain import keys
 from minutebook.domain.backfill import check_count, check_range
-from minutebook.domain.known_calendars import dates_of
 from minutebook.domain.operation import OperationFilter
 from minutebook.domain.refusal import Refusal
 from minutebook.domain.state import NONE_AT
-from minutebook.domain.versions import when_of
-from minutebook.domain.view import PartitionView
-from minutebook.domain.view_rows import CalendarRow, ExecutionRow, JobRow, Progress
+from minutebook.domain.view_rows import ExecutionRow, JobRow, Progress
 from minutebook.schedule.plan import Plan
 
 _SLICE: Final = 500
@@ -44,25 +41,17 @@ def check_job(view: View, tenant: str, wish: OperationWish) -> Plan:
     if found is None:
         raise Refused("not-found")
     row, progress = found
-    spec = when_of(row)
-    if not spec.is_recurring:
+    if not row.is_recurring:
         detail = "it fires once: run it now, or create another one"
         raise refused_field(f"/{wish.where}job_id" if wish.where else "job_id", detail)
     if progress.status not in ("active", "paused") or progress.next_at < 0:
         raise Refused("job-closed")
-    part = view.parts[view.partition_of_job(tenant, job_id)]
-    plan = plans.dated(tenant, job_id, spec, dates_of(spec.timing, partial(_calendar, part, tenant)))
+    plan = plan_of_job(view, tenant, job_id, row)
     try:
         check_count(plan.count(wanted.from_at - 1, wanted.until_at - 1))
     except Refusal as refusal:
         raise _refused(wish, refusal) from None
     return plan
-
-
-def _calendar(part: PartitionView, tenant: str, name: str) -> CalendarRow | None:
-    """A calendar as the partition of the job knows it; None if it is without effect."""
-    found = part.calendar(tenant, name)
-    return None if found is None or found.is_deleted else found
 
 
 def _refused(wish: OperationWish, refusal: Refusal) -> Refused:

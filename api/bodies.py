@@ -21,6 +21,7 @@ DEPTH_MAX: Final = 64
 _INT_MIN: Final = -(1 << 63)
 _INT_MAX: Final = (1 << 63) - 1
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_NAME_END: Final = re.compile(rb'"[ \t\r\n]*:')
 _CLOSE: Final = {"connection": "close"}
 _objects: Final = msgspec.json.Decoder(dict[str, Raw])
 
@@ -28,7 +29,7 @@ _objects: Final = msgspec.json.Decoder(dict[str, Raw])
 async def read_body(request: Request, timeout_s: float) -> bytes:
     """The whole body. Raises Refused: unsupported-media, too-large (chunked bodies too), body-too-slow."""
     _check_media(request)
-    limit = body_limit(request.scope["path"])
+    limit = body_limit(request.scope)
     parts: list[bytes] = []
     total = 0
     try:
@@ -122,7 +123,11 @@ def check_value(value: Any, pointer: str) -> int:
 def check_distinct(data: bytes | Raw, names: int) -> None:
     """Raises Refused unless the well-formed JSON in `data` has exactly `names` names, none of them twice in its object.
 
-    Outside strings a colon follows a name and nothing else.
+    Outside strings a colon follows a name and nothing else. Inside them a quote and a colon are rare, so that mostly
+    these two are counted.
     """
-    if _STRING.sub(b"", bytes(data)).count(b":") != names:
+    data = bytes(data)
+    if len(_NAME_END.findall(data)) == names:
+        return
+    if _STRING.sub(b"", data).count(b":") != names:
         raise Refused("malformed-json", "A name occurs twice in one object; send each once.")

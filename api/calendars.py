@@ -17,9 +17,10 @@ from api.parameters import flag_of, query_of
 from api.problems import Refused
 from api.services import Services, services_of
 from api.shared_facts import about, check, decided
+from api.wishes import read_reason, reason_of
 from minutebook.client.calendar_models import Calendar, CalendarEntry, DateRange
 from minutebook.domain.calendars import DAY_FIRST, DAY_LAST, date_of, day_of, fault, merged
-from minutebook.domain.commands import REASON_CHARS_MAX, CalendarCommand, DeclareCalendar, DeleteCalendar
+from minutebook.domain.commands import CalendarCommand, DeclareCalendar, DeleteCalendar
 from minutebook.domain.state import Calendar as Ranges
 from minutebook.domain.view_rows import CalendarRow
 from minutebook.ids import is_name
@@ -48,9 +49,7 @@ async def set_calendar(request: Request, caller: Caller, name: str) -> Response:
     fields = Fields(read_object(data))
     fields.refuse_unknown(_FIELDS)
     ranges = _ranges(fields)
-    reason = fields.text("reason") or ""
-    if len(reason) > REASON_CHARS_MAX:
-        fields.fault("reason", f"ends at {REASON_CHARS_MAX} characters")
+    reason = read_reason(fields) or reason_of(request)
     check(fields, data)
     first, last = [first for first, _ in ranges], [last for _, last in ranges]
     if is_dry_run:
@@ -66,7 +65,9 @@ async def delete_calendar(request: Request, caller: Caller, name: str) -> Respon
     """Free the jobs of a calendar from it, or tell what that would do. Raises Refused."""
     services, is_dry_run = _asked(request, name, "dry_run")
     if not is_dry_run:
-        return await _decided(request, services, DeleteCalendar(**about(services, caller, name)))
+        return await _decided(
+            request, services, DeleteCalendar(**about(services, caller, name), reason=reason_of(request))
+        )
     if services.view.calendar(caller.tenant, name) is None:
         raise Refused("not-found")
     return await _effect(request, services, caller, name, None)

@@ -10,10 +10,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from fastapi import Request, Response
 
+from api.parameters import command_id_of, expected_version_of, idempotency_key_of, traceparent_of
 from api.positions import Token, decode_token, encode_token
 from api.problems import Refused
 from api.sender import Keyed
 from api.services import Services
+from api.wishes import reason_of
 from minutebook.client.models import Command as CommandBody
 from minutebook.client.models import FieldError
 from minutebook.domain.commands import JobCommand
@@ -41,6 +43,7 @@ _REASONS: Final = {
     "too_many": "too-many-operations",
     "too_old": "too-old",
     "worker_stops": "worker-stops",
+    "key_exists": "key-exists",
 }
 """Owner's reason -> code of the problem; every other reason is `invalid`."""
 
@@ -52,6 +55,24 @@ class Preference(NamedTuple):
     """RFC 7240 `Prefer`: how long to wait for a decision, 0 = not at all."""
 
     wait_s: int
+
+
+class Asked(NamedTuple):
+    """What a request says of its command beside path and body. `wait_s`: for the decision, 0 = not at all.
+
+    `action`: what a key is for: with another action it means that one. `reason`: where the body has no field for it.
+    """
+
+    wait_s: float = _WAIT_S
+    key: str | None = None
+    expected_version: int | None = None
+    traceparent: str = ""
+    action: str = ""
+    reason: str = ""
+
+    def command_id(self, tenant: str, subject: str) -> str:
+        """Id of the command for the action on `subject`: the same for the same action and key, a new one without a key."""
+        return command_id_of(self.action, tenant, subject, self.key)
 
 
 class Decision(NamedTuple):
@@ -77,6 +98,18 @@ def preference_of(request: Request) -> Preference:
         return Preference(0)
     found = _PREFERRED_WAIT.search(text)
     return Preference(min(int(found.group(1)), _WAIT_S_MAX) if found else _WAIT_S)
+
+
+def asked_of(request: Request) -> Asked:
+    """What the headers say. Raises Refused (bad-parameter)."""
+    return Asked(
+        preference_of(request).wait_s,
+        idempotency_key_of(request),
+        expected_version_of(request),
+        traceparent_of(request),
+        f"{request.method} {request.scope['route'].path}",
+        reason_of(request),
+    )
 
 
 async def decide(services: Services, partition: int, keyed: Keyed, wait_s: float) -> Decision:
@@ -119,24 +152,29 @@ async def decide_all(
     return decisions
 
 
-async def answer_for_job(request: Request, services: Services, command: JobCommand) -> Decision:
-    """The same for one command on a job, as long as the caller prefers: what became of it, refused or not."""
+async def answer_for_job(services: Services, command: JobCommand, wait_s: float) -> Decision:
+    """The same for one command on a job: what became of it, refused or not."""
     partition = services.view.partition_of_job(command.tenant, command.job_id)
     keyed = Keyed(job_key(command.tenant, command.job_id), command)
-    return await decide(services, partition, keyed, preference_of(request).wait_s)
+    return await decide(services, partition, keyed, wait_s)
 
 
-async def decide_for_job(request: Request, services: Services, command: JobCommand) -> Decision:
+async def decide_for_job(services: Services, command: JobCommand, wait_s: float) -> Decision:
     """As `answer_for_job`. Raises Refused where the owner refuses, too."""
-    decision = await answer_for_job(request, services, command)
+    decision = await answer_for_job(services, command, wait_s)
     if decision.row is not None and not decision.row.is_accepted:
         raise refusal_of(decision.row)
     return decision
 
 
+def code_of(reason: str) -> str:
+    """Code of the problem that an owner's reason stands for."""
+    return _REASONS.get(reason, "invalid")
+
+
 def refusal_of(row: CommandRow) -> Refused:
     """The owner's refusal, as a problem. What is not there is told in the same words everywhere."""
-    code = _REASONS.get(row.reason, "invalid")
+    code = code_of(row.reason)
     if code == "not-found" or not row.field:
         return Refused(code)
     pointer = _HEADERS.get(row.field) or f"/{row.field}"

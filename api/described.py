@@ -60,6 +60,12 @@ AFTER: Final = _header(
     encode_token(Token()),
 )
 
+REASON: Final = _header(
+    "Minutebook-Reason",
+    "Why, as percent-encoded UTF-8, at most 1,000 characters; it stays on record.",
+    "^[\\x21-\\x7e]{0,9000}$",
+)
+
 IF_MATCH: Final = _header(
     "If-Match",
     'The ETag of the job as it was read, or its version, such as "3"; another one is refused.',
@@ -79,6 +85,9 @@ def query_name(name: str, description: str, **schema: Any) -> dict[str, Any]:
 
 LIMIT: Final = query_name("limit", "Items of a page.", type="integer", minimum=1, maximum=1000, default=100)
 CURSOR: Final = query_name("cursor", "`next_cursor` of the page before.", maxLength=1024)
+AT: Final = query_name(
+    "at", "An instant with its offset.", format="date-time", example="2026-06-01T07:00:00Z"
+) | {"required": True}
 WAIT: Final = query_name(
     "wait", "Seconds to wait for the outcome.", type="integer", minimum=0, maximum=30, default=0
 )

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from fastapi import Request
-
-from api.decisions import Decision, decide, preference_of, refusal_of
+from api.decisions import Decision, decide, refusal_of
 from api.positions import Token
 from api.problems import Refused
 from api.sender import Keyed
@@ -25,19 +23,18 @@ class Spread(NamedTuple):
 
 
 async def decide_everywhere(
-    request: Request,
     services: Services,
     command: QueueCommand | LimitCommand | CalendarCommand,
     version_in: Callable[[int], int | None],
+    wait_s: float,
 ) -> Spread:
-    """Decide `command`, and wait as long as the caller prefers until every partition has the version that its home has.
+    """Decide `command`, and wait until every partition has the version that its home has, for `wait_s` seconds at most.
 
     `version_in` answers the version that a partition knows of the fact, None where it knows none. Raises Refused where
     the home refuses too.
     """
     view, key = services.view, key_of(command)
     home = partition_of(key, view.partitions)
-    wait_s = preference_of(request).wait_s
     decision = await decide(services, home, Keyed(key, command), wait_s)
     if decision.row is None:
         return Spread(decision, None)

@@ -7,7 +7,9 @@ from typing import Any, Final
 _INSTANT: Final = "2026-06-01T07:00:00.000Z"
 _JOB: Final = "report-daily"
 _BY_NAME: Final[dict[str, Any]] = {
-    "actor": "key:9f86d081884c",
+    "actor": "key:4f1c2a90be37d815 via cli from 192.0.2.7",
+    "address": "192.0.2.7",
+    "api_key": "mb_<key id>_<secret>",
     "attempt": 1,
     "code": "not-found",
     "cron": "0 7 * * MON-FRI",
@@ -18,6 +20,8 @@ _BY_NAME: Final[dict[str, Any]] = {
     "execution_id": f"{_JOB}:1780297200000",
     "id": _JOB,
     "job_id": _JOB,
+    "key_id": "4f1c2a90be37d815",
+    "label": "deploy",
     "name": "mail",
     "notify": "https://example.com/hook",
     "operation_id": "01987a1c-3b11-7f02-8a43-6f0c2e9d5a17",
@@ -61,7 +65,8 @@ def example_of(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") 
         return [example_of(schema["items"], schemas, name)] if "items" in schema else []
     if kind == "object":
         inner = schema.get("additionalProperties")
-        return {"key": example_of(inner, schemas)} if isinstance(inner, dict) else {}
+        key = schema.get("propertyNames", {}).get("enum", ["key"])[0]
+        return {key: example_of(inner, schemas)} if isinstance(inner, dict) else {}
     if "format" in schema:
         return _BY_FORMAT[schema["format"]]
     known = _BY_NAME.get(name)

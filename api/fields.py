@@ -87,6 +87,8 @@ class Fields:
 
     def text(self, name: str) -> str | None:
         """A text."""
+        if name not in self.members:
+            return None
         value = self.value(name)
         if value is not None and not isinstance(value, str):
             self.fault(name, "must be a text; leave the field out for its default")
@@ -95,6 +97,8 @@ class Fields:
 
     def name(self, field: str, default: str | None) -> str | None:
         """A name, `default` where it is left out."""
+        if field not in self.members:
+            return default
         value = self.text(field)
         if value is None:
             return default
@@ -104,6 +108,8 @@ class Fields:
 
     def choice(self, field: str, choices: tuple[str, ...]) -> str:
         """One of `choices`; the first where it is left out."""
+        if field not in self.members:
+            return choices[0]
         value = self.text(field)
         if value is not None and value not in choices:
             self.fault(field, f"must be one of {', '.join(choices)}")
@@ -111,6 +117,8 @@ class Fields:
 
     def parsed(self, field: str, parse: Callable[[str], int]) -> int | None:
         """A text that `parse` understands."""
+        if field not in self.members:
+            return None
         value = self.text(field)
         if value is None:
             return None

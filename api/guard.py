@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.problems import Refused, new_trace_id, response_of
+from api.problems import Refused, new_trace_id
 from api.rates import SCOPE_KEY
 from minutebook import tracing
 
@@ -18,13 +20,15 @@ BATCH_PATH: Final = "/v1/jobs/batch"
 _TARGET_BYTES_MAX: Final = 8 << 10
 _HEADERS_BYTES_MAX: Final = 32 << 10
 _CLOSE: Final = {"connection": "close"}
-_ALWAYS: Final = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+_ALWAYS: Final = (b"x-content-type-options", b"nosniff")
+_NOT_KEPT: Final = (b"cache-control", b"no-store")
 
 _log = structlog.get_logger()
 
 
-def body_limit(path: str) -> int:
-    """Most bytes of a body for that path."""
+def body_limit(scope: Scope) -> int:
+    """Most bytes of a body for what is asked there."""
+    path: str = scope["path"].removeprefix(scope.get("root_path", ""))
     return BATCH_BYTES_MAX if path == BATCH_PATH else BODY_BYTES_MAX
 
 
@@ -41,23 +45,28 @@ def trace_id_of(request: Request) -> str:
 
 
 class Guard:
-    """ASGI middleware; see the module."""
+    """ASGI middleware; see the module. `answer`: the response to a refusal; `prefix`: what stands before every path."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, answer: Callable[[Request, Refused], Response], prefix: str) -> None:
         self._app = app
+        self._answer = answer
+        self._prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it. Other kinds of scope pass untouched."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope["root_path"] = self._prefix
         started = False
 
         async def sending(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = [*message["headers"], *_ALWAYS, *scope.get(SCOPE_KEY, ())]
+                headers = [*message["headers"], _ALWAYS, *scope.get(SCOPE_KEY, ())]
+                is_kept = any(name == b"cache-control" for name, _ in headers)
+                message["headers"] = headers if is_kept else [*headers, _NOT_KEPT]
             await send(message)
 
         request = Request(scope, receive)
@@ -65,7 +74,7 @@ class Guard:
             _check_frame(request)
             await self._app(scope, receive, sending)
         except Refused as refused:
-            await response_of(refused, trace_id_of(request))(scope, receive, sending)
+            await self._answer(request, refused)(scope, receive, sending)
         except ClientDisconnect:
             return
         except Exception:
@@ -73,7 +82,7 @@ class Guard:
             _log.exception("request_failed", trace_id=trace_id, method=scope["method"])
             if started:
                 raise
-            await response_of(Refused("internal"), trace_id)(scope, receive, sending)
+            await self._answer(request, Refused("internal"))(scope, receive, sending)
 
 
 def _check_frame(request: Request) -> None:
@@ -96,5 +105,5 @@ def _check_frame(request: Request) -> None:
         raise Refused("headers-too-large", headers=_CLOSE)
     if length is not None and is_chunked:
         raise Refused("malformed", "Send Content-Length or Transfer-Encoding, not both.", headers=_CLOSE)
-    if length is not None and length > (limit := body_limit(scope["path"])):
+    if length is not None and length > (limit := body_limit(scope)):
         raise Refused("too-large", f"The body ends at {limit} bytes.", headers=_CLOSE)

@@ -15,11 +15,13 @@ from typing import Final
 from api.answers import attempt_error, job_body, shown_instant
 from api.list_filters import ListFilter
 from api.services import Services
+from api.view import View
 from minutebook.client.list_models import DueSoon, ExecutionSummary, Lateness, Overview
-from minutebook.client.models import Job
+from minutebook.client.models import AttemptStatus, Job, JobStatus
 from minutebook.client.times import format_instant
 from minutebook.domain import view_index, view_lists, view_starts
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_due import due_counts
 from minutebook.domain.view_lists import Filter, Found
 from minutebook.domain.view_rows import MINUTE_MS, ExecutionRow, JobRow, execution_row, job_row
 
@@ -155,23 +157,29 @@ def _summary(
 
 def overview(services: Services, tenant: str) -> Overview:
     """How a tenant's jobs stand by now, from counts alone."""
-    view, now = services.view, services.clock.now()
+    view = services.view
+    jobs, executions = counts_by_status(view, tenant)
+    minute = services.clock.now() // MINUTE_MS
+    starts = [_starts(view.parts, tenant, one) for one in range(minute - _LATENESS_MIN + 1, minute + 1)]
+    return Overview(
+        jobs=jobs,
+        executions=executions,
+        due=_due(services, tenant, minute),
+        lateness=_lateness(starts),
+        started_per_min=[one.total() for one in starts],
+        oldest_overdue_at=shown_instant(_oldest_overdue(services, tenant, minute)),
+    )
+
+
+def counts_by_status(view: View, tenant: str) -> tuple[dict[JobStatus, int], dict[AttemptStatus, int]]:
+    """How many jobs and executions of a tenant have each status."""
     view.commit_all()
     jobs: Counter[str] = Counter()
     executions: Counter[str] = Counter()
     for part in view.parts:
         jobs.update(view_lists.counts_by_status(part, view_index.JOB_COUNTS, tenant))
         executions.update(view_lists.counts_by_status(part, view_index.EXECUTION_TOTALS, tenant))
-    minute = now // MINUTE_MS
-    starts = [_starts(view.parts, tenant, one) for one in range(minute - _LATENESS_MIN + 1, minute + 1)]
-    return Overview(
-        jobs=dict(jobs),  # type: ignore[arg-type]  # statuses by the fold
-        executions=dict(executions),  # type: ignore[arg-type]  # as above
-        due=_due(services, tenant, minute),
-        lateness=_lateness(starts),
-        started_per_min=[one.total() for one in starts],
-        oldest_overdue_at=shown_instant(_oldest_overdue(services, tenant, minute)),
-    )
+    return dict(jobs), dict(executions)  # type: ignore[return-value]  # statuses by the fold
 
 
 def _starts(parts: list[PartitionView], tenant: str, minute: int) -> Counter[int]:
@@ -209,7 +217,7 @@ def _oldest_overdue(services: Services, tenant: str, minute: int) -> int:
     found: list[int] = []
     span = view_lists.span_of(0, view_lists.LAST_AT, is_ascending=True)
     for part in services.view.parts:
-        first = next(part.due_counts(tenant, 0, minute), None)
+        first = next(due_counts(part, tenant, 0, minute), None)
         queued = next(view_lists.executions(part, tenant, Filter("queued"), span), None)
         found += [] if first is None else [first[0] * MINUTE_MS]
         found += [] if queued is None else [view_index.execution_of_place(queued[0])[1]]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from api.due_ahead import DueAhead
+from api.figures import Figures
 from api.follower import Follower
 from api.view import View
 from minutebook import __version__
@@ -22,11 +22,11 @@ class ViewCollector(Collector):
     """Reads the figures when asked; nothing is counted on the way."""
 
     def __init__(
-        self, follower: Follower, view: View, due_ahead: DueAhead, broker_clock: BrokerClock, lag: LoopLag
+        self, follower: Follower, view: View, figures: Figures, broker_clock: BrokerClock, lag: LoopLag
     ) -> None:
         self._follower = follower
         self._view = view
-        self._due_ahead = due_ahead
+        self._figures = figures
         self._broker_clock = broker_clock
         self._lag = lag
 
@@ -38,12 +38,17 @@ class ViewCollector(Collector):
         )
         void = {labels: self._view.voids[labels[0]] for labels in starting("minutebook_void_frames_total")}
         yield counter_family("minutebook_void_frames_total", void)
-        yield gauge_family(
-            "minutebook_due_ahead", (((name,), count) for name, count in self._due_ahead.counts.items())
-        )
+        yield _by_name("minutebook_due_ahead", self._figures.due)
+        yield _by_name("minutebook_jobs", self._figures.jobs)
+        yield _by_name("minutebook_attempts", self._figures.attempts)
         yield gauge("minutebook_clock_skew_seconds", self._broker_clock.skew_ms / 1_000)
         yield gauge("minutebook_loop_lag_seconds", self._lag.worst_s())
         yield gauge_family("minutebook_build_info", [((__version__,), 1)])
+
+
+def _by_name(metric: str, counts: Mapping[str, int]) -> Metric:
+    """A gauge with one label."""
+    return gauge_family(metric, (((name,), count) for name, count in counts.items()))
 
 
 def registry_of(*collectors: Collector) -> CollectorRegistry:

@@ -12,10 +12,22 @@ from fastapi.routing import APIRoute
 from api.auth import Allowed
 from api.examples import example_of, name_example
 from minutebook import __version__
+from minutebook.client.audit_models import AuditPage
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
+from minutebook.client.history_models import HistoryPage, WhyAnswer
+from minutebook.client.key_models import (
+    CreatedKey,
+    Key,
+    KeyPage,
+    KeyRequest,
+    Me,
+    RotationRequest,
+    TenantPage,
+)
 from minutebook.client.list_models import ExecutionsPage, JobPage, Overview
+from minutebook.client.live_models import Changes, PartitionPage, Upcoming
 from minutebook.client.models import (
     AlertPage,
     BatchRequest,
@@ -54,6 +66,7 @@ from minutebook.ids import NAME_MAX
 
 _MODELS: Final = (
     AlertPage,
+    AuditPage,
     BackfillDryRun,
     BackfillRequest,
     BatchRequest,
@@ -62,25 +75,33 @@ _MODELS: Final = (
     CalendarEffect,
     CalendarPage,
     CalendarRequest,
+    Changes,
     Command,
+    CreatedKey,
     DeadLetterPage,
     DryRun,
     DeclaredTaskPage,
     ExecutionPage,
     ExecutionsPage,
+    HistoryPage,
     Job,
     JobChange,
     JobPage,
     JobDryRun,
     JobRequest,
     JobVersionPage,
+    Key,
+    KeyPage,
+    KeyRequest,
     Limit,
     LimitPage,
     LimitRequest,
+    Me,
     PauseRequest,
     Operation,
     OperationPage,
     OperationRequest,
+    PartitionPage,
     Overview,
     Preview,
     PreviewRequest,
@@ -93,12 +114,16 @@ _MODELS: Final = (
     RedriveManyRequest,
     RedriveRequest,
     ResumeRequest,
+    RotationRequest,
     RunNow,
+    TenantPage,
+    Upcoming,
     WholeExecution,
     WholeTask,
     WholeWorker,
     Worker,
     WorkerPage,
+    WhyAnswer,
 )
 _PATH_NAME: Final = re.compile(r"{(\w+)}")
 

@@ -186,7 +186,7 @@ def operation_body(row: OperationRow, partitions: int, refused: CommandRow | Non
     return Operation(
         id=fact.operation,
         kind=fact.kind,  # type: ignore[arg-type]  # one of the kinds by the owner
-        state=_state(row),
+        state=operation_state(row),
         filter=_filter_body(fact.kind, fact.filter),
         rate_per_s=fact.rate_per_s or None,
         reason=fact.reason,
@@ -214,7 +214,8 @@ def pending_body(command: StartOperation) -> Operation:
     )
 
 
-def _state(row: OperationRow) -> OperationState:
+def operation_state(row: OperationRow) -> OperationState:
+    """Where an operation stands."""
     if row.fact.is_cancelled:
         return "stopping" if row.ended_at == NONE_AT else "cancelled"
     return "running" if row.ended_at == NONE_AT else "completed"

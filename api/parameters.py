@@ -16,6 +16,7 @@ from fastapi import Request
 from api.problems import Refused, refused_field
 from minutebook import tracing
 from minutebook.client.mint import mint_id
+from minutebook.client.times import parse_instant
 from minutebook.ids import command_id_from_key, is_idempotency_key
 
 LIMIT_MAX: Final = 1000
@@ -52,6 +53,16 @@ def limit_of(query: dict[str, str]) -> int:
     return int(text)
 
 
+def instant_of_query(query: dict[str, str], name: str, default: int) -> int:
+    """An instant (ms, UTC) of the query. Raises Refused (bad-parameter)."""
+    if name not in query:
+        return default
+    try:
+        return parse_instant(query[name])
+    except ValueError as error:
+        raise refused_field(name, str(error), "bad-parameter") from None
+
+
 def wait_of(query: dict[str, str]) -> int:
     """Seconds to wait. Raises Refused (bad-parameter)."""
     text = query.get("wait", "0")
@@ -80,14 +91,12 @@ def idempotency_key_of(request: Request, *, is_required: bool = False) -> str | 
     return keys[0]
 
 
-def command_id_of(request: Request, tenant: str, subject: str, key: str | None) -> str:
+def command_id_of(action: str, tenant: str, subject: str, key: str | None) -> str:
     """Id of the command for an action on `subject`: the same for the same action and key, a new one without a key.
 
     A key that comes again with another action means that one: no key has a blank, so the two stay apart.
     """
-    if key is None:
-        return mint_id()
-    return command_id_from_key(tenant, subject, f"{request.method} {request.scope['route'].path} {key}")
+    return mint_id() if key is None else command_id_from_key(tenant, subject, f"{action} {key}")
 
 
 def expected_version_of(request: Request) -> int | None:

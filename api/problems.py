@@ -59,6 +59,24 @@ TABLE: Final[dict[str, Kind]] = {
         "100 operations are open; cancel one or wait, then send it with a new key.",
     ),
     "id-exists": Kind(409, "Id exists", "A job with this id and another body exists; choose another id."),
+    "key-exists": Kind(
+        409,
+        "Key exists",
+        "A key with this id exists: this Idempotency-Key made it, and it was shown then. If it is lost, revoke it and "
+        "send another Idempotency-Key.",
+    ),
+    "key-closed": Kind(409, "Key closed", "The key is revoked or past its end; create a new one."),
+    "key-in-use": Kind(
+        409, "Key in use", "It is the key of this very request: use another one, or send `?force=true`."
+    ),
+    "key-in-settings": Kind(
+        409,
+        "Key in settings",
+        "The key stands in the settings of the API: take it out of MINUTEBOOK_API_KEYS there.",
+    ),
+    "too-many-keys": Kind(
+        409, "Too many keys", "Two keys with this label are live; revoke one, or choose another label."
+    ),
     "worker-silent": Kind(
         409, "Worker silent", "Nothing was heard of this worker for a minute; what it held runs elsewhere."
     ),
@@ -96,6 +114,11 @@ TABLE: Final[dict[str, Kind]] = {
     "key-reused": Kind(
         422, "Key reused", "This Idempotency-Key was used with another body; use a new key for a new job."
     ),
+    "history-too-long": Kind(
+        422,
+        "History too long",
+        "The log of this partition is too long to be read for one question; ask `python -m replay story` or `why`.",
+    ),
     "too-old": Kind(422, "Too old", "The command lay too long before it was decided; send it again."),
     "headers-too-large": Kind(431, "Headers too large", "Headers end at 32 KiB."),
     "rate-limited": Kind(
@@ -106,6 +129,9 @@ TABLE: Final[dict[str, Kind]] = {
     "view-behind": Kind(503, "View behind", "The view has not reached Minutebook-After yet; try again.", 1),
     "not-durable": Kind(
         503, "Not durable", "The broker did not acknowledge in time; repeat with the same Idempotency-Key.", 2
+    ),
+    "too-many-streams": Kind(
+        503, "Too many streams", "This process serves no more streams; try again later.", 15
     ),
     "overloaded": Kind(503, "Overloaded", "Too many commands wait for the broker; try again later.", 2),
 }

@@ -17,8 +17,8 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from api.auth import Keyring
-from api.due_ahead import DueAhead
 from api.due_topics import KafkaDueTopics
+from api.figures import Figures
 from api.follower import Follower
 from api.held_runs import KafkaFrames
 from api.inside import create_inside_app
@@ -29,6 +29,7 @@ from api.notifier.post import Poster
 from api.notifier.reader import Notifier
 from api.notifier.targets import Targets
 from api.protocol import ProblemProtocol
+from api.records import KafkaRecords
 from api.sender import KafkaCommandLog
 from api.services import Services
 from api.settings import ProcessSettings
@@ -62,12 +63,13 @@ class QuietServer(uvicorn.Server):
 async def serve(settings: ProcessSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises SettingsError for settings that are refused."""
     clock: Clock = SystemClock()
-    keyring = Keyring(settings.api.all_keys())
+    keys = settings.api.all_keys()
     rows = open_rows(settings.api.data_dir / "view", settings.api.cache_bytes)
     view = View(rows, settings.topics.partitions, settings.api.retention_days)
+    keyring = Keyring(keys, view.keys, clock, settings.api.cursor_key())
     follower = Follower(view, settings.kafka, clock)
     broker_clock, lag = BrokerClock(), LoopLag(clock)
-    due_ahead = DueAhead(view, clock)
+    figures = Figures(view, clock)
     commands = KafkaCommandLog(
         settings.kafka, settings.topics.partitions, settings.api.append_timeout_s, clock, broker_clock
     )
@@ -86,15 +88,21 @@ async def serve(settings: ProcessSettings) -> None:
     )
     notifier = make_notifier(settings, targets, clock)
     registry = registry_of(
-        ViewCollector(follower, view, due_ahead, broker_clock, lag), NotifierCollector(notifier)
+        ViewCollector(follower, view, figures, broker_clock, lag), NotifierCollector(notifier)
     )
     frames = services.frames = KafkaFrames(settings.kafka)
+    services.records = KafkaRecords(settings.kafka)
     seeing = WorkersReader(services.workers, settings.kafka, settings.topics.partitions, clock)
     public = QuietServer(server_config(create_app(services), settings.api.host, settings.api.port))
     inside_app = create_inside_app(services, registry)
     inside = QuietServer(server_config(inside_app, settings.api.health_host, settings.api.health_port))
+
+    def leave() -> None:
+        services.live.close()
+        public.leave()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, public.leave)
+        asyncio.get_running_loop().add_signal_handler(number, leave)
     # What was made until now lives as long as the process: no collection need look at it again.
     gc.collect()
     gc.freeze()
@@ -102,7 +110,7 @@ async def serve(settings: ProcessSettings) -> None:
         async with asyncio.TaskGroup() as tasks:
             lasting = [
                 tasks.create_task(run())
-                for run in (follower.run, notifier.run, seeing.run, lag.run, due_ahead.run)
+                for run in (follower.run, notifier.run, seeing.run, lag.run, figures.run)
             ]
             asking = tasks.create_task(inside.serve())
             await public.serve()

@@ -11,9 +11,12 @@ from fastapi import Request
 from api.auth import Keyring
 from api.due_topics import DueTopics
 from api.held_runs import Frames
+from api.live.changes import LiveChanges
 from api.notifier.targets import Targets
+from api.pages.login_link import LoginLink
 from api.problems import Refused
 from api.rates import Rates
+from api.records import Records
 from api.sender import CommandLog
 from api.settings import ApiSettings
 from api.task_types import TaskTypes
@@ -45,6 +48,8 @@ class Undecided:
 class Readiness(Protocol):
     """Whether requests can be answered; said by what follows the log."""
 
+    lag: dict[int, int]
+    """Records not yet folded, by partition, as last known."""
     is_caught_up: bool
     """Whether the view has been at the log's end once since the start."""
 
@@ -68,12 +73,17 @@ class Services:
     undecided: Undecided = field(default_factory=Undecided)
     broker_clock: BrokerClock = field(default_factory=BrokerClock)
     workers: WorkersView = field(default_factory=WorkersView)
+    records: Records | None = None
+    """None where the log cannot be read: nothing is told of the past then."""
     frames: Frames | None = None
     """None where there is nothing to read them from: what workers run is counted then, not named."""
 
     def __post_init__(self) -> None:
         self.rates = Rates(self.settings.rate_per_s, self.settings.rate_burst)
         self.task_types = TaskTypes(self.view)
+        self.proxies = self.settings.proxies()
+        self.live = LiveChanges(self.view, self.clock)
+        self.login_link = LoginLink(self.settings.login_token, self.settings.login_key, self.clock.now())
 
 
 def services_of(request: Request) -> Services:

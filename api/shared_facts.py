@@ -11,7 +11,7 @@ from fastapi import Request, Response
 
 from api.auth import Caller
 from api.bodies import check_accept, check_distinct
-from api.decisions import accepted_later, caught_up, json_response
+from api.decisions import accepted_later, caught_up, json_response, preference_of
 from api.everywhere import decide_everywhere
 from api.fields import Fields
 from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
@@ -65,7 +65,7 @@ async def decided(
     `version_in` as in `decide_everywhere`; `shown` answers it as callers see it, with `status`; None for a command that
     deletes it. Raises Refused where its home refuses.
     """
-    decision, token = await decide_everywhere(request, services, command, version_in)
+    decision, token = await decide_everywhere(services, command, version_in, preference_of(request).wait_s)
     if token is None:
         return accepted_later(decision)
     if shown is None:

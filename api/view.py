@@ -11,20 +11,25 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
 from operator import attrgetter, itemgetter
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
+import msgspec
+
+from api.key_index import KeyIndex
 from api.positions import Token
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_audit import Audited, audit_start, audited, place_of
+from minutebook.domain.view_due import due_counts
+from minutebook.domain.view_keys import api_keys, job_tenants
 from minutebook.domain.view_limits import lacks_permit
-from minutebook.domain.view_operations import OperationRow
+from minutebook.domain.view_operations import OperationRow, operation_of, operations_of
 from minutebook.domain.view_rows import (
     RETENTION_DAYS,
     AlertRow,
     CalendarRow,
     CommandRow,
-    CursorRow,
     DeadRow,
     ExecutionRow,
     JobRow,
@@ -51,6 +56,7 @@ from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
 from minutebook.store.port import Rows
 from minutebook.wire import topics
+from minutebook.wire.frames import Frame
 from minutebook.wire.topics import partition_of
 
 T = TypeVar("T", LimitRow, CalendarRow)
@@ -84,8 +90,13 @@ class View:
             PartitionView(rows, partition, retention_days=retention_days) for partition in range(partitions)
         ]
         self.readers = [FrameReader(part.cursor.position, part.cursor.head) for part in self.parts]
+        self.heard: Callable[[int, Frame], None] | None = None
+        """Told of each frame once it is folded, with its partition; None while nobody listens."""
         self.voids: Counter[str] = Counter()
         """Records that count for nobody, by why."""
+        self.keys = KeyIndex()
+        """API keys that the log has declared."""
+        self._load_keys()
         self._answers: dict[bytes, list[_Expected]] = {}
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
 
@@ -95,17 +106,26 @@ class View:
         """Fold the next record of a partition. Raises LogError, after which the partition must halt."""
         reader, part = self.readers[partition], self.parts[partition]
         taken = reader.take(record)
-        consumed = part.cursor.commands_through
+        before = part.cursor
+        moved: dict[str, Any] = {
+            "position": record.offset,
+            "head": reader.head,
+            "head_before": reader.head_before,
+        }
         if isinstance(taken, Taken):
             frame = taken.frame
             part.fold(frame.events, frame.now, record.offset)
-            consumed = max(
+            moved["decided_at"], moved["stamped_at"] = frame.now, record.stamp
+            moved["commands_through"] = max(
                 (item.offset for item in frame.inputs if item.topic.endswith(topics.COMMANDS)),
-                default=consumed,
+                default=before.commands_through,
             )
         else:
             self.voids[taken.kind] += 1
-        part.advance(CursorRow(record.offset, reader.head, reader.head_before, consumed))
+            moved["void_frames"] = before.void_frames + 1
+        part.advance(msgspec.structs.replace(before, **moved))
+        if self.heard is not None and isinstance(taken, Taken):
+            self.heard(partition, taken.frame)
         self._wake(part)
         if part.pending() >= COMMIT_ROWS:
             self.commit(partition)
@@ -126,6 +146,11 @@ class View:
         """Drop a partition's rows; its log is to be folded again from the start."""
         self.rows.write({}, self.parts[partition].reset())
         self.readers[partition] = FrameReader()
+        self._load_keys()
+
+    def _load_keys(self) -> None:
+        self.commit_all()
+        self.keys.replace(row for part in self.parts for row in api_keys(part))
 
     # -- waiting
 
@@ -167,6 +192,12 @@ class View:
             self._waiting.remove(entry)
         return True
 
+    def reached(self) -> Token:
+        """Everything that is folded."""
+        return Token(
+            {part.partition: part.cursor.position for part in self.parts if part.cursor.position >= 0}
+        )
+
     def has_reached(self, token: Token) -> bool:
         """Whether everything that `token` names is folded."""
         return all(
@@ -176,6 +207,9 @@ class View:
         )
 
     def _wake(self, part: PartitionView) -> None:
+        for changed in part.changed_keys:
+            self.keys.put(*changed)
+        part.changed_keys.clear()
         answered, part.answered = part.answered, []
         if self._answers:
             for key in answered:
@@ -201,12 +235,12 @@ class View:
 
     def operation(self, tenant: str, operation: str) -> OperationRow | None:
         """A bulk operation, as its home has it."""
-        return self.parts[self.partition_of_operation(tenant, operation)].operation(tenant, operation)
+        return operation_of(self.parts[self.partition_of_operation(tenant, operation)], tenant, operation)
 
     def operations(self, tenant: str) -> list[OperationRow]:
         """All bulk operations of a tenant, in no order."""
         self.commit_all()
-        return [row for part in self.parts for row in part.operations(tenant)]
+        return [row for part in self.parts for row in operations_of(part, tenant)]
 
     def refusal(self, row: OperationRow) -> CommandRow | None:
         """Why nothing more of a backfill could be done, as the partition of its job said; None if it did not say so."""
@@ -219,6 +253,10 @@ class View:
     def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
         """A job and where it stands."""
         return self.parts[self.partition_of_job(tenant, job_id)].job(tenant, job_id)
+
+    def progress(self, tenant: str, job_id: str) -> Progress | None:
+        """Where a job stands, without what it is."""
+        return self.parts[self.partition_of_job(tenant, job_id)].progress(tenant, job_id)
 
     def jobs_named(self, tenant: str, start: str) -> Iterator[tuple[str, JobRow, Progress]]:
         """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, partition after partition."""
@@ -258,15 +296,39 @@ class View:
         found = (alert for part in self.parts for alert in part.alerts(tenant))
         return sorted(found, key=attrgetter("at", "id"), reverse=True)
 
-    def due_counts(self, tenant: str, start: int, end: int) -> Counter[int]:
+    def audited(self, tenant: str, at: int) -> Iterator[tuple[int, Audited]]:
+        """(partition, command) of a tenant's commands, empty = of no tenant, decided at `at` (ms) or before; the latest
+        first, then by command id and subject."""
+        self.commit_all()
+        found = (
+            zip(
+                repeat(part.partition),
+                audited(part, tenant, audit_start(part.prefix, tenant, at)),
+                strict=False,
+            )
+            for part in self.parts
+        )
+        return heapq.merge(*found, key=lambda item: place_of(item[1]))
+
+    def tenants(self) -> list[str]:
+        """Names of all tenants that have, or had, a key or a job, in order."""
+        self.commit_all()
+        found = self.keys.tenants()
+        for part in self.parts:
+            found.update(job_tenants(part))
+        return sorted(found)
+
+    def due_counts(
+        self, tenant: str, start: int, end: int, family: Literal["due_counts", "due_hours"] = "due_counts"
+    ) -> Counter[int]:
         """How many jobs of a tenant have their next instant in each minute from `start` up to `end`, not included.
 
-        Minutes are counted from the epoch. As of the last commit.
+        Minutes are counted from the epoch; with `due_hours` it is hours, all of it. As of the last commit.
         """
         found: Counter[int] = Counter()
         for part in self.parts:
-            for minute, count in part.due_counts(tenant, start, end):
-                found[minute] += count
+            for number, count in due_counts(part, tenant, start, end, family):
+                found[number] += count
         return found
 
     def command(self, tenant: str, command_id: str) -> tuple[int, CommandRow] | None:

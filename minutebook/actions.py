@@ -38,6 +38,7 @@ ACTIONS: Final = {
     "kafka_back": "A worker has the broker again.",
     "leases_restarted": "The broker was away: all leases of a partition start again.",
     "left_without_goodbye": "A worker closed its connection in a hurry.",
+    "live_changes_failed": "The live stream met a fault of ours: its listeners were told to connect again.",
     "operation_share_not_decided": "A step of a bulk operation failed; it is tried again.",
     "output_refused": "The broker refuses an output for good; that goes on record.",
     "owner_failed": "An owner failed in a way nobody foresaw: the process leaves.",

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from typing import Final
 
 from pydantic_settings import BaseSettings
 
 from minutebook.errors import SettingsError
+
+OPTIONS: Final = tuple(
+    f"MINUTEBOOK_{noun}_{verb}_"
+    for noun, verbs in (
+        ("KAFKA", ("START", "STATUS", "STOP")),
+        ("TOPICS", ("CHECK", "CREATE")),
+        ("WORKER", ("LIST", "QUIET", "RESUME", "RUN", "SHOW", "STOP")),
+    )
+    for verb in verbs
+)
+"""What names of options of commands begin with whose noun is called as a part with settings."""
 
 
 def names_of(kind: type[BaseSettings]) -> list[str]:
@@ -33,6 +45,7 @@ def require_known_names(environment: Mapping[str, str], *kinds: type[BaseSetting
     faults = [
         f"{name} is no setting" + (f"; did you mean {near}?" if near else "")
         for name, near in unknown_names(environment, prefixes, known)
+        if not name.upper().startswith(OPTIONS)
     ]
     if faults:
         raise SettingsError("\n".join(faults))

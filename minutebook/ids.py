@@ -118,6 +118,16 @@ def calendar_subject(name: str) -> str:
     return f"calendar:{name}"
 
 
+def key_key(tenant: str, key: str) -> str:
+    """Key of an API key's records on `job-commands`; it fixes the home of the API key. `key`: its id."""
+    return f"key:{tenant}:{key}"
+
+
+def key_subject(key: str) -> str:
+    """What stands for the job id where the answer to an API key's command is kept; no job has such an id."""
+    return f"key:{key}"
+
+
 def operation_key(tenant: str, operation: str) -> str:
     """Key of a bulk operation's records on `job-commands`; it fixes the operation's home."""
     return f"operation:{tenant}:{operation}"

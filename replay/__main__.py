@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import typer
 
+from minutebook.cli.exits import ExitCode
 from replay.verbs.at import at
 from replay.verbs.completeness import completeness_of
 from replay.verbs.export import export_log
@@ -13,8 +12,6 @@ from replay.verbs.importing import import_files
 from replay.verbs.story import story
 from replay.verbs.verify import verify_log
 from replay.verbs.why import why
-
-_INTERRUPTED: Final = 130
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -37,4 +34,4 @@ if __name__ == "__main__":
     try:
         app(prog_name="python -m replay")
     except KeyboardInterrupt:
-        raise SystemExit(_INTERRUPTED) from None
+        raise SystemExit(ExitCode.INTERRUPTED) from None

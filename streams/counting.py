@@ -17,6 +17,8 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
+from minutebook.domain.outputs import Output, ToSession
+from minutebook.domain.records import Granted
 from streams import metrics
 
 Place = tuple[str, str]
@@ -32,6 +34,8 @@ class Counting:
     def __init__(self, book: Book) -> None:
         self._book = book
         self._running: dict[int, Place] = {}
+        self._has_queued = False
+        """Whether the last frame grants what was queued."""
         for key, execution in book.running.scan(b""):
             self._running[execution.token] = self._place(key, execution.version)
 
@@ -72,20 +76,30 @@ class Counting:
         self._running.update(zip(range(token, token + len(event.executions)), _places(event), strict=False))
 
     def _granted(self, event: facts.ExecutionsGranted, token: int, now: int) -> None:
-        """The rows were just written, so they are at hand."""
-        waited: dict[str, Tally[int]] = defaultdict(Tally)
-        tenants = [tenant.encode() + b"\0" for tenant in event.tenants]
-        rows = zip(event.tenant, event.executions, strict=True)
-        for number, (tenant, name) in enumerate(rows, token):
-            key = tenants[tenant] + name.encode()
-            execution = self._book.running.get(key)
-            if execution is None:
-                continue
-            place = self._running[number] = self._place(key, execution.version)
-            waited[place[0]][now - execution.ready_at] += 1
-        for queue, tally in waited.items():
-            metrics.GRANTS.add((queue,), tally.total())
-            metrics.GRANT_WAIT.observe_ms(tally, (queue,))
+        """The event names neither queue nor task; its outputs do."""
+        self._has_queued = True
+
+    def outputs(self, found: Iterable[Output], now: int) -> None:
+        """Outputs of the frame that was counted last: what in them was queued before it was granted, at `now`."""
+        if not self._has_queued:
+            return
+        self._has_queued = False
+        for output in found:
+            if isinstance(output, ToSession) and output.record.granted is not None:
+                self._granted_to(output, output.record.granted, now)
+
+    def _granted_to(self, output: ToSession, granted: Granted, now: int) -> None:
+        running, base = self._running, output.record.frame << 16
+        waited: list[Tally[int]] = [Tally() for _ in granted.queues]
+        for row, ready_at, queue, place in zip(
+            granted.rows, output.ready_at, granted.queue, _places(granted), strict=False
+        ):
+            if base + row not in running:
+                running[base + row] = place
+                waited[queue][now - ready_at] += 1
+        for name, tally in zip(granted.queues, waited, strict=True):
+            metrics.GRANTS.add((name,), tally.total())
+            metrics.GRANT_WAIT.observe_ms(tally, (name,))
 
     def _place(self, key: bytes, version: int) -> Place:
         spec = self._book.specs.get(keys.spec_row(key[: key.rindex(b":")], version))

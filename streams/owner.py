@@ -238,11 +238,9 @@ class Owner:
                 )
 
     async def _send_outputs(self, events: Iterable[tuple[Event, int]], frame: int, start_at: int) -> None:
-        found = with_spans(
-            self._book,
-            outputs(self._book, events, self.partition, self._process.partitions, start_at),
-            start_at,
-        )
+        follow = outputs(self._book, events, self.partition, self._process.partitions, start_at)
+        found = with_spans(self._book, follow, start_at)
+        self._counting.outputs(found, start_at)
         for output in found:
             if isinstance(output, ToSession):
                 self._core.sessions.overruns.granted(output, start_at)

@@ -35,6 +35,17 @@ def note(title: str, **figures: object) -> None:
     _tables.setdefault(title, []).append({name: _text(value) for name, value in figures.items()})
 
 
+def noted() -> dict[str, list[dict[str, str]]]:
+    """All rows by title."""
+    return _tables
+
+
+def take(tables: dict[str, list[dict[str, str]]]) -> None:
+    """Rows that another process noted."""
+    for title, rows in tables.items():
+        _tables.setdefault(title, []).extend(rows)
+
+
 def lines() -> Iterator[str]:
     """All tables, as text."""
     for title, rows in _tables.items():

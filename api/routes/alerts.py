@@ -47,11 +47,11 @@ async def list_alerts(request: Request, caller: Reading) -> Response:
     if "kind" in query and kind not in KINDS:
         raise refused_field("kind", f"must be one of {', '.join(KINDS)}", "bad-parameter")
     await caught_up(request, services)
-    page = _page(services, caller.tenant, kind, limit, query.get("cursor"))
+    page = alerts_page(services, caller.tenant, kind, limit, query.get("cursor"))
     return json_response(page, headers=next_link("/v1/alerts", query, page.next_cursor))
 
 
-def _page(services: Services, tenant: str, kind: str, limit: int, cursor: str | None) -> AlertPage:
+def alerts_page(services: Services, tenant: str, kind: str, limit: int, cursor: str | None) -> AlertPage:
     """The page behind `cursor`, which names the last item of the page before: what is new since comes before it."""
     secret, scope = services.keyring.secret, f"{tenant}/alerts?{kind}"
     found = [alert for alert in services.view.alerts(tenant) if kind in ("", alert.kind)]

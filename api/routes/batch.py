@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -55,7 +56,8 @@ async def create_jobs(request: Request, caller: Writing) -> Response:
         )
     items = _items(await read_body(request, services.settings.body_timeout_s))
     view, now, traceparent = services.view, services.clock.now(), traceparent_of(request)
-    checks = checks_of(services, caller)
+    may_use, notify_fault = checks_of(services, caller)
+    checks = cache(may_use), notify_fault
     results: list[Decision | Refused | None] = [None] * len(items)
     by_partition: dict[int, list[tuple[int, Keyed]]] = {}
     for number, item in enumerate(items):

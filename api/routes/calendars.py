@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from api import calendars
 from api.auth import Allowed, Caller, Scope
-from api.described import AFTER, BODY, CURSOR, LIMIT, PREFER, WRITE, described, query_name
+from api.described import AFTER, BODY, CURSOR, LIMIT, PREFER, REASON, WRITE, described, query_name
 from api.shared_facts import page_of
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.models import Command
@@ -80,7 +80,7 @@ async def set_calendar(request: Request, caller: Changing, name: str) -> Respons
     operation_id="delete_calendar",
     openapi_extra=described(
         answers={200: CalendarEffect, 202: Command, 204: None},
-        parameters=(_DRY_RUN, AFTER, PREFER),
+        parameters=(_DRY_RUN, REASON, AFTER, PREFER),
         refusals=(*WRITE, "not-found", "view-behind"),
     ),
 )

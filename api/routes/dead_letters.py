@@ -25,7 +25,7 @@ Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
 LOOKED_AT_MAX: Final = 2_000
 """Rows that one request looks at: a filter that few fit must not hold up others. Then the page ends early."""
 _CAUSES: Final = get_args(Cause)
-_FILTERS: Final = {"task": 128, "queue": 128, "error_type": 256, "cause": 128}
+FILTERS: Final = {"task": 128, "queue": 128, "error_type": 256, "cause": 128}
 """Names of the query that filter, and how many characters each has at most."""
 _AT: Final = struct.Struct(">q")
 
@@ -52,23 +52,24 @@ async def list_dead_letters(request: Request, caller: Reading) -> Response:
     """List executions that were given up and not redriven since, the earliest first. A page may end early."""
     services = services_of(request)
     check_accept(request)
-    query = query_of(request, *_FILTERS, "limit", "cursor")
+    query = query_of(request, *FILTERS, "limit", "cursor")
     limit = limit_of(query)
-    wanted: dict[str, str] = {name: query[name] for name in _FILTERS if name in query}
-    for name, value in wanted.items():
-        if len(value) > _FILTERS[name]:
-            raise refused_field(name, f"has at most {_FILTERS[name]} characters", "bad-parameter")
-    if wanted.get("cause", _CAUSES[0]) not in _CAUSES:
-        raise refused_field("cause", f"must be one of {', '.join(_CAUSES)}", "bad-parameter")
+    wanted: dict[str, str] = {name: query[name] for name in FILTERS if name in query}
     await caught_up(request, services)
-    page = _page(services, caller.tenant, wanted, limit, query.get("cursor"))
+    page = dead_letters_page(services, caller, wanted, limit, query.get("cursor"))
     return json_response(page, headers=next_link("/v1/dead-letters", query, page.next_cursor))
 
 
-def _page(
-    services: Services, tenant: str, wanted: Mapping[str, str], limit: int, cursor: str | None
+def dead_letters_page(
+    services: Services, caller: Caller, wanted: Mapping[str, str], limit: int, cursor: str | None
 ) -> DeadLetterPage:
-    """The page from `cursor` on. A cursor names the row that comes next."""
+    """The page from `cursor` on of those that fit `wanted`, by FILTERS. Raises Refused (bad-parameter)."""
+    for name, value in wanted.items():
+        if len(value) > FILTERS[name]:
+            raise refused_field(name, f"has at most {FILTERS[name]} characters", "bad-parameter")
+    if wanted.get("cause", _CAUSES[0]) not in _CAUSES:
+        raise refused_field("cause", f"must be one of {', '.join(_CAUSES)}", "bad-parameter")
+    tenant = caller.tenant
     secret, scope = services.keyring.secret, f"{tenant}/dead-letters?{urlencode(wanted)}"
     at, start = 0, ""
     if cursor is not None:

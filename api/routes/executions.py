@@ -7,15 +7,22 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
+from msgspec import Raw
 
 from api.answers import Around, execution_bodies, upcoming_body, upcoming_row, whole_body
 from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept
-from api.decisions import accepted_later, caught_up, decide_for_job, json_response
+from api.decisions import (
+    Asked,
+    Decision,
+    accepted_later,
+    asked_of,
+    caught_up,
+    decide_for_job,
+    json_response,
+)
 from api.described import AFTER, BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PREFER, WAIT, WRITE, described
 from api.parameters import (
-    command_id_of,
-    idempotency_key_of,
     limit_of,
     next_link,
     open_cursor,
@@ -25,7 +32,7 @@ from api.parameters import (
 )
 from api.problems import Refused
 from api.services import Services, services_of
-from api.wishes import read_wish
+from api.wishes import Wish, read_wish
 from minutebook.client.models import (
     Command,
     Execution,
@@ -112,10 +119,10 @@ async def get_execution(request: Request, caller: Reading, execution_id: str) ->
     check_accept(request)
     wait_s = wait_of(query_of(request, "wait"))
     await caught_up(request, services)
-    found = _whole(services, caller.tenant, execution_id)
+    found = find_execution(services, caller.tenant, execution_id)
     if found.outcome is None and wait_s:
         await services.view.until(_has_ended(services, caller.tenant, execution_id), wait_s)
-        found = _whole(services, caller.tenant, execution_id)
+        found = find_execution(services, caller.tenant, execution_id)
     return json_response(found)
 
 
@@ -134,18 +141,23 @@ async def get_execution(request: Request, caller: Reading, execution_id: str) ->
 async def cancel_execution(request: Request, caller: Writing, execution_id: str) -> Response:
     """Cancel an execution: no attempt after this; a running one is asked to stop. The job goes on."""
     services = services_of(request)
-    command_id = _command_id_of(request, caller, execution_id)
+    asked = _asked_about(request, execution_id)
     wish = await read_wish(request, services.settings.body_timeout_s)
+    return _answer(services, caller, execution_id, await cancel(services, caller, execution_id, wish, asked))
+
+
+async def cancel(services: Services, caller: Caller, name: str, wish: Wish, asked: Asked) -> Decision:
+    """Cancel an execution. Raises Refused."""
     command = CancelExecution(
         tenant=caller.tenant,
-        job_id=job_of(execution_id),
-        command_id=command_id,
+        job_id=job_of(name),
+        command_id=asked.command_id(caller.tenant, name),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,
-        execution=execution_id,
+        execution=name,
     )
-    return await _decided(request, services, command)
+    return await _decide(services, command, asked)
 
 
 @router.post(
@@ -163,51 +175,57 @@ async def cancel_execution(request: Request, caller: Writing, execution_id: str)
 async def redrive_execution(request: Request, caller: Operating, execution_id: str) -> Response:
     """Run a dead execution again. It keeps its id and its history; an edited payload is that of this execution alone."""
     services = services_of(request)
-    command_id = _command_id_of(request, caller, execution_id)
+    asked = _asked_about(request, execution_id)
     wish = await read_wish(request, services.settings.body_timeout_s, takes_payload=True)
-    job = services.view.job(caller.tenant, job_of(execution_id))
+    return _answer(services, caller, execution_id, await redrive(services, caller, execution_id, wish, asked))
+
+
+async def redrive(services: Services, caller: Caller, name: str, wish: Wish, asked: Asked) -> Decision:
+    """Run a dead execution again. Raises Refused."""
+    job = services.view.job(caller.tenant, job_of(name))
     if wish.payload is not None and job is not None:
         services.task_types.check(job[0].task, wish.payload)
     command = RedriveExecution(
         tenant=caller.tenant,
-        job_id=job_of(execution_id),
-        command_id=command_id,
+        job_id=job_of(name),
+        command_id=asked.command_id(caller.tenant, name),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,
-        execution=execution_id,
+        execution=name,
         payload=wish.payload,
     )
-    return await _decided(request, services, command)
+    return await _decide(services, command, asked)
 
 
-def _command_id_of(request: Request, caller: Caller, name: str) -> str:
-    """Id of the command for an action on an execution. Raises Refused for what is wrong before the body."""
+def _asked_about(request: Request, name: str) -> Asked:
+    """What is asked of an action on an execution. Raises Refused for what is wrong before the body."""
     check_accept(request)
     query_of(request)
     if not is_execution_id(name):
         raise Refused("not-found")
-    key = idempotency_key_of(request)
-    return command_id_of(request, caller.tenant, name, key)
+    return asked_of(request)
 
 
-async def _decided(
-    request: Request, services: Services, command: CancelExecution | RedriveExecution
-) -> Response:
-    """The execution after the owner's decision. Raises Refused."""
+async def _decide(services: Services, command: CancelExecution | RedriveExecution, asked: Asked) -> Decision:
+    """The owner's decision. Raises Refused."""
     try:
-        decision = await decide_for_job(request, services, command)
+        return await decide_for_job(services, command, asked.wait_s)
     except Refused as refused:
         if refused.code in _STATE_REFUSALS:
             # One that never was is not found, whatever the owner says of its state.
-            _whole(services, command.tenant, command.execution)
+            find_execution(services, command.tenant, command.execution)
         raise
+
+
+def _answer(services: Services, caller: Caller, name: str, decision: Decision) -> Response:
+    """The execution as the decision left it."""
     if decision.row is None:
         return accepted_later(decision)
-    return json_response(_whole(services, command.tenant, command.execution), token=decision.token())
+    return json_response(find_execution(services, caller.tenant, name), token=decision.token())
 
 
-def _whole(services: Services, tenant: str, name: str) -> WholeExecution:
+def find_execution(services: Services, tenant: str, name: str) -> WholeExecution:
     """An execution, that at its job's next instant too. Raises Refused (not-found)."""
     if not is_execution_id(name):
         raise Refused("not-found")
@@ -215,6 +233,12 @@ def _whole(services: Services, tenant: str, name: str) -> WholeExecution:
     if row is None:
         raise Refused("not-found")
     return whole_body(name, row, _around(services, tenant, job_of(name)))
+
+
+def payload_of(services: Services, tenant: str, execution: WholeExecution) -> Raw | None:
+    """What an execution runs with; None where it was edited at a redrive, which is no version of its job."""
+    version = next(services.view.versions(tenant, execution.job_id, execution.version), None)
+    return Raw(version.payload) if version is not None and version.version == execution.version else None
 
 
 def _row(services: Services, tenant: str, name: str) -> ExecutionRow | None:

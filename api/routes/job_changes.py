@@ -12,13 +12,14 @@ from api.answers import create_body, job_body, version_body
 from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept, read_body
 from api.decisions import (
+    Asked,
     Decision,
     accepted_later,
     answer_for_job,
+    asked_of,
     caught_up,
     decide_for_job,
     json_response,
-    preference_of,
     refusal_of,
 )
 from api.described import (
@@ -29,22 +30,19 @@ from api.described import (
     IF_MATCH,
     LIMIT,
     PREFER,
+    REASON,
     WRITE,
     described,
     query_name,
 )
 from api.edits import MOMENTS, merged
 from api.parameters import (
-    command_id_of,
-    expected_version_of,
     flag_of,
-    idempotency_key_of,
     limit_of,
     next_link,
     open_cursor,
     query_of,
     seal_cursor,
-    traceparent_of,
 )
 from api.problems import Refused, refused_field
 from api.put_effect import put_effect
@@ -87,33 +85,39 @@ _EDIT: Final = (
         takes=JobChange,
         example={"cron": "30 7 * * MON-FRI", "retry": {"max_attempts": 3}},
         answers={200: Job, 202: Command},
-        parameters=(IF_MATCH, IDEMPOTENCY_KEY, AFTER, PREFER),
+        parameters=(IF_MATCH, IDEMPOTENCY_KEY, REASON, AFTER, PREFER),
         refusals=(*_EDIT, "view-behind"),
     ),
 )
 async def edit_job(request: Request, caller: Writing, job_id: str) -> Response:
     """Change what the body names; the rest stays. What is due already and what is open keep the version that they have."""
     services = _asked(request, job_id)
-    expected, key = expected_version_of(request), idempotency_key_of(request)
+    asked = asked_of(request)
     data = await read_body(request, services.settings.body_timeout_s)
     await caught_up(request, services)
-    if key is not None and (repeated := _repeated(request, services, caller, job_id, key)) is not None:
-        return _answer(services, caller, job_id, repeated)
+    return _answer(services, caller, job_id, await edit(services, caller, job_id, data, asked))
+
+
+async def edit(services: Services, caller: Caller, job_id: str, data: bytes, asked: Asked) -> Decision:
+    """Lay the patch in `data` over a job: what was decided, refused or not. Raises Refused for what is wrong before."""
+    expected, key = asked.expected_version, asked.key
+    if key is not None and (repeated := _repeated(services, caller, job_id, asked)) is not None:
+        return repeated
     for attempt in range(ATTEMPTS_MAX):
-        row, progress = await _version(request, services, caller.tenant, job_id, expected)
+        row, progress = await _version(services, caller.tenant, job_id, expected, asked.wait_s)
         base = create_body(job_body(job_id, row, progress))
         submission = read_submission(merged(base, data), services.clock.now(), *checks_of(services, caller))
         _check_id(submission, job_id)
         if not any(name in msgspec.json.decode(data) for name in MOMENTS):
             submission = msgspec.structs.replace(submission, late=row.late)
-        command = _edit(request, services, caller, job_id, submission, _numbered(key, attempt))
+        command = _edit(services, caller, job_id, submission, _numbered(key, attempt), asked)
         command = msgspec.structs.replace(command, expected_version=row.version)
         _check_payload(services, command.job, row)
-        decision = await answer_for_job(request, services, command)
+        decision = await answer_for_job(services, command, asked.wait_s)
         is_overtaken = decision.row is not None and decision.row.reason == "stale_version"
         if expected is not None or not is_overtaken:
             break
-    return _answer(services, caller, job_id, decision)
+    return decision
 
 
 @router.put(
@@ -123,7 +127,7 @@ async def edit_job(request: Request, caller: Writing, job_id: str) -> Response:
         takes=JobRequest,
         example={"task": "email.send", "payload": {"user_id": 1}, "cron": "0 7 * * MON-FRI"},
         answers={200: (Job, PutEffect), 201: Job, 202: Command},
-        parameters=(_DRY_RUN, IF_MATCH, IDEMPOTENCY_KEY, AFTER, PREFER),
+        parameters=(_DRY_RUN, IF_MATCH, IDEMPOTENCY_KEY, REASON, AFTER, PREFER),
         refusals=(*_EDIT, "view-behind"),
     ),
 )
@@ -131,7 +135,8 @@ async def put_job(request: Request, caller: Writing, job_id: str) -> Response:
     """Create a job under this id, or replace the one that is there. The same body twice changes nothing."""
     services = _asked(request, job_id, "dry_run")
     is_dry_run = flag_of(request, "dry_run")
-    expected, key = expected_version_of(request), idempotency_key_of(request)
+    asked = asked_of(request)
+    expected = asked.expected_version
     data = await read_body(request, services.settings.body_timeout_s)
     submission = read_submission(data, services.clock.now(), *checks_of(services, caller))
     _check_id(submission, job_id)
@@ -139,15 +144,15 @@ async def put_job(request: Request, caller: Writing, job_id: str) -> Response:
         await caught_up(request, services)
     found = services.view.job(caller.tenant, job_id)
     if is_dry_run:
-        job = _edit(request, services, caller, job_id, submission, key).job
+        job = _edit(services, caller, job_id, submission, asked.key, asked).job
         _check_payload(services, job, None if found is None else found[0])
         return json_response(put_effect(services, caller, job, expected))
     replaces = found is not None or expected is not None
     for attempt in range(ATTEMPTS_MAX):
-        edit = _edit(request, services, caller, job_id, submission, _numbered(key, attempt))
-        edit = msgspec.structs.replace(edit, expected_version=expected)
-        _check_payload(services, edit.job, None if found is None else found[0])
-        decision = await answer_for_job(request, services, edit if replaces else edit.job)
+        whole = _edit(services, caller, job_id, submission, _numbered(asked.key, attempt), asked)
+        whole = msgspec.structs.replace(whole, expected_version=expected)
+        _check_payload(services, whole.job, None if found is None else found[0])
+        decision = await answer_for_job(services, whole if replaces else whole.job, asked.wait_s)
         reason = None if decision.row is None else decision.row.reason
         if replaces and reason == "not_found" and expected is None:
             replaces = False
@@ -173,8 +178,14 @@ async def pause_job(request: Request, caller: Writing, job_id: str) -> Response:
     """No instant of the job comes due until it is resumed; what is open goes on."""
     services = _asked(request, job_id)
     wish = await read_wish(request, services.settings.body_timeout_s)
-    command = PauseJob(**_about(request, services, caller, job_id, wish))
-    return _answer(services, caller, job_id, await decide_for_job(request, services, command))
+    decision = await pause(services, caller, job_id, wish, asked_of(request))
+    return _answer(services, caller, job_id, decision)
+
+
+async def pause(services: Services, caller: Caller, job_id: str, wish: Wish, asked: Asked) -> Decision:
+    """Pause a job. Raises Refused."""
+    command = PauseJob(**_about(services, caller, job_id, wish, asked))
+    return await decide_for_job(services, command, asked.wait_s)
 
 
 @router.post(
@@ -192,8 +203,15 @@ async def resume_job(request: Request, caller: Writing, job_id: str) -> Response
     """Instants of the job come due again; those of its pause are skipped on record, or made up for with `catch_up`."""
     services = _asked(request, job_id)
     wish = await read_wish(request, services.settings.body_timeout_s, takes_catch_up=True)
-    command = ResumeJob(**_about(request, services, caller, job_id, wish), is_caught_up=wish.is_caught_up)
-    return _answer(services, caller, job_id, await decide_for_job(request, services, command))
+    decision = await resume(services, caller, job_id, wish, asked_of(request))
+    return _answer(services, caller, job_id, decision)
+
+
+async def resume(services: Services, caller: Caller, job_id: str, wish: Wish, asked: Asked) -> Decision:
+    """Let a paused job go on. Raises Refused."""
+    about = _about(services, caller, job_id, wish, asked)
+    command = ResumeJob(**about, is_caught_up=wish.is_caught_up)
+    return await decide_for_job(services, command, asked.wait_s)
 
 
 @router.post(
@@ -211,8 +229,14 @@ async def cancel_job_with_reason(request: Request, caller: Writing, job_id: str)
     """Cancel a job, as DELETE does, with a reason that stays on record."""
     services = _asked(request, job_id)
     wish = await read_wish(request, services.settings.body_timeout_s)
-    command = CancelJob(**_about(request, services, caller, job_id, wish))
-    return _answer(services, caller, job_id, await decide_for_job(request, services, command))
+    decision = await cancel(services, caller, job_id, wish, asked_of(request))
+    return _answer(services, caller, job_id, decision)
+
+
+async def cancel(services: Services, caller: Caller, job_id: str, wish: Wish, asked: Asked) -> Decision:
+    """Cancel a job. Raises Refused."""
+    command = CancelJob(**_about(services, caller, job_id, wish, asked))
+    return await decide_for_job(services, command, asked.wait_s)
 
 
 @router.post(
@@ -231,20 +255,25 @@ async def purge_job(request: Request, caller: Operating, job_id: str) -> Respons
     """A closed job and its history are shown no more. The log stays, and so does its id for 8 days."""
     services = _asked(request, job_id)
     wish = await read_wish(request, services.settings.body_timeout_s)
-    command = PurgeJob(
-        tenant=caller.tenant,
-        job_id=job_id,
-        command_id=command_id_of(request, caller.tenant, job_id, idempotency_key_of(request)),
-        issued_at=services.clock.now(),
-        actor=caller.actor,
-        reason=wish.reason,
-    )
-    decision = await decide_for_job(request, services, command)
+    decision = await purge(services, caller, job_id, wish, asked_of(request))
     if decision.row is None:
         return accepted_later(decision)
     response = json_response(None, 204, token=decision.token())
     response.body = b""
     return response
+
+
+async def purge(services: Services, caller: Caller, job_id: str, wish: Wish, asked: Asked) -> Decision:
+    """Take a closed job out of the views. Raises Refused."""
+    command = PurgeJob(
+        tenant=caller.tenant,
+        job_id=job_id,
+        command_id=asked.command_id(caller.tenant, job_id),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+    )
+    return await decide_for_job(services, command, asked.wait_s)
 
 
 @router.get(
@@ -263,17 +292,23 @@ async def list_job_versions(request: Request, caller: Reading, job_id: str) -> R
     query = query_of(request, "limit", "cursor")
     limit = limit_of(query)
     await caught_up(request, services)
+    page = versions_page(services, caller, job_id, limit, query.get("cursor"))
+    return json_response(page, headers=next_link(f"/v1/jobs/{job_id}/versions", query, page.next_cursor))
+
+
+def versions_page(
+    services: Services, caller: Caller, job_id: str, limit: int, cursor: str | None
+) -> JobVersionPage:
+    """Versions of a job from `cursor` on. Raises Refused: not-found, bad-parameter."""
     if not is_name(job_id) or services.view.job(caller.tenant, job_id) is None:
         raise Refused("not-found")
     secret, scope = services.keyring.secret, f"{caller.tenant}/{job_id}/versions"
-    place = int(open_cursor(secret, scope, query["cursor"])) if "cursor" in query else None
+    place = None if cursor is None else int(open_cursor(secret, scope, cursor))
     found = list(islice(services.view.versions(caller.tenant, job_id, place), limit + 1))
     items = [version_body(job_id, row) for row in found[:limit]]
     if len(found) <= limit:
-        return json_response(JobVersionPage(items, None))
-    cursor = seal_cursor(secret, scope, str(found[limit].version).encode())
-    link = next_link(f"/v1/jobs/{job_id}/versions", query, cursor)
-    return json_response(JobVersionPage(items, cursor), headers=link)
+        return JobVersionPage(items, None)
+    return JobVersionPage(items, seal_cursor(secret, scope, str(found[limit].version).encode()))
 
 
 def _asked(request: Request, job_id: str, *query: str) -> Services:
@@ -297,15 +332,15 @@ class _About(TypedDict):
     expected_version: int | None
 
 
-def _about(request: Request, services: Services, caller: Caller, job_id: str, wish: Wish) -> _About:
+def _about(services: Services, caller: Caller, job_id: str, wish: Wish, asked: Asked) -> _About:
     return _About(
         tenant=caller.tenant,
         job_id=job_id,
-        command_id=command_id_of(request, caller.tenant, job_id, idempotency_key_of(request)),
+        command_id=asked.command_id(caller.tenant, job_id),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,
-        expected_version=expected_version_of(request),
+        expected_version=asked.expected_version,
     )
 
 
@@ -320,11 +355,12 @@ def _numbered(key: str | None, attempt: int) -> str | None:
     return f"{key}/{attempt}" if key is not None and attempt else key
 
 
-def _repeated(request: Request, services: Services, caller: Caller, job_id: str, key: str) -> Decision | None:
+def _repeated(services: Services, caller: Caller, job_id: str, asked: Asked) -> Decision | None:
     """What an edit with that key was decided before; None if none was accepted."""
     partition = services.view.partition_of_job(caller.tenant, job_id)
     for attempt in range(ATTEMPTS_MAX):
-        command_id = command_id_of(request, caller.tenant, job_id, _numbered(key, attempt))
+        numbered = asked._replace(key=_numbered(asked.key, attempt))
+        command_id = numbered.command_id(caller.tenant, job_id)
         row = services.view.parts[partition].command(caller.tenant, command_id, job_id)
         if row is not None and row.is_accepted:
             return Decision(command_id, job_id, partition, -1, row)
@@ -332,7 +368,7 @@ def _repeated(request: Request, services: Services, caller: Caller, job_id: str,
 
 
 async def _version(
-    request: Request, services: Services, tenant: str, job_id: str, expected: int | None
+    services: Services, tenant: str, job_id: str, expected: int | None, wait_s: float
 ) -> tuple[JobRow, Progress]:
     """The job that a patch is laid over. Raises Refused: not-found, stale-version, view-behind."""
     found = services.view.job(tenant, job_id)
@@ -348,18 +384,18 @@ async def _version(
         now = services.view.job(tenant, job_id)
         return now is not None and now[0].version >= expected
 
-    if not await services.view.until(has_version, max(preference_of(request).wait_s, 1)):
+    if not await services.view.until(has_version, max(wait_s, 1)):
         raise Refused("view-behind")
-    return await _version(request, services, tenant, job_id, expected)
+    return await _version(services, tenant, job_id, expected, wait_s)
 
 
 def _edit(
-    request: Request, services: Services, caller: Caller, job_id: str, submission: Submission, key: str | None
+    services: Services, caller: Caller, job_id: str, submission: Submission, key: str | None, asked: Asked
 ) -> EditJob:
     """The command that makes the job what the submission says."""
     named = msgspec.structs.replace(submission, id=job_id)
-    command_id = command_id_of(request, caller.tenant, job_id, key)
-    job = submit_command(services, caller, named, None, traceparent_of(request))
+    command_id = asked._replace(key=key).command_id(caller.tenant, job_id)
+    job = submit_command(services, caller, named, None, asked.traceparent)
     job = msgspec.structs.replace(job, command_id=command_id)
     return EditJob(
         tenant=caller.tenant,
@@ -367,6 +403,7 @@ def _edit(
         command_id=command_id,
         issued_at=job.issued_at,
         actor=caller.actor,
+        reason=asked.reason,
         job=job,
     )
 

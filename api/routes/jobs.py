@@ -15,14 +15,14 @@ from api.answers import job_body
 from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept, read_body
 from api.decisions import (
+    Asked,
     Decision,
     accepted_later,
+    asked_of,
     caught_up,
-    decide,
     decide_for_job,
     json_response,
     preference_of,
-    refusal_of,
 )
 from api.described import (
     AFTER,
@@ -31,25 +31,23 @@ from api.described import (
     IF_MATCH,
     IF_NONE_MATCH,
     PREFER,
+    REASON,
     WRITE,
     described,
 )
 from api.parameters import (
-    command_id_of,
     expected_version_of,
     has_tag,
-    idempotency_key_of,
     query_of,
-    traceparent_of,
 )
 from api.problems import Refused
-from api.sender import Keyed
 from api.services import Services, services_of
 from api.submission import Submission, read_submission
+from api.wishes import reason_of, refuse_reason
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, RunNow
 from minutebook.domain.commands import CancelJob, RunJobNow, SubmitJob
-from minutebook.ids import is_name, job_id_from_key, job_key, requested_execution_id
+from minutebook.ids import is_name, job_id_from_key, requested_execution_id
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
@@ -141,31 +139,38 @@ async def create_job(request: Request, caller: Writing) -> Response:
     services = services_of(request)
     check_accept(request)
     query_of(request)
-    key = idempotency_key_of(request)
+    refuse_reason(request)
+    asked = asked_of(request)
     body = await read_body(request, services.settings.body_timeout_s)
-    view = services.view
-    submission = read_submission(body, services.clock.now(), *checks_of(services, caller))
-    command = submit_command(services, caller, submission, key, traceparent_of(request))
-    check_payload(services, command)
-    partition = view.partition_of_job(caller.tenant, command.job_id)
-    keyed = Keyed(job_key(caller.tenant, command.job_id), command)
-    decision = await decide(services, partition, keyed, preference_of(request).wait_s)
+    decision = await create(services, caller, body, asked)
     if decision.row is None:
         return accepted_later(decision)
-    if not decision.row.is_accepted:
-        raise refusal_of(decision.row)
-    return job_response(services, caller, command.job_id, 201, decision)
+    return job_response(services, caller, decision.subject, 201, decision)
+
+
+async def create(services: Services, caller: Caller, body: bytes, asked: Asked) -> Decision:
+    """Create the job of a body; `subject` of the decision is its id. Raises Refused."""
+    submission = read_submission(body, services.clock.now(), *checks_of(services, caller))
+    command = submit_command(services, caller, submission, asked.key, asked.traceparent)
+    check_payload(services, command)
+    return await decide_for_job(services, command, asked.wait_s)
+
+
+def find_job(services: Services, caller: Caller, job_id: str) -> Job:
+    """A job as it stands. Raises Refused (not-found)."""
+    found = services.view.job(caller.tenant, job_id) if is_name(job_id) else None
+    if found is None:
+        raise Refused("not-found")
+    return job_body(job_id, *found)
 
 
 def job_response(
     services: Services, caller: Caller, job_id: str, status: int = 200, decision: Decision | None = None
 ) -> Response:
     """A job as it stands. Raises Refused (not-found)."""
-    found = services.view.job(caller.tenant, job_id) if is_name(job_id) else None
-    if found is None:
-        raise Refused("not-found")
-    body = Raw(msgspec.json.encode(job_body(job_id, *found)))
-    headers = {"etag": f'"{found[0].version}-{hashlib.sha256(body).hexdigest()[:16]}"'}
+    job = find_job(services, caller, job_id)
+    body = Raw(msgspec.json.encode(job))
+    headers = {"etag": f'"{job.version}-{hashlib.sha256(body).hexdigest()[:16]}"'}
     if status == 201:
         headers["location"] = f"/v1/jobs/{job_id}"
     return json_response(body, status, headers, decision and decision.token())
@@ -198,7 +203,7 @@ async def get_job(request: Request, caller: Reading, job_id: str) -> Response:
     status_code=204,
     openapi_extra=described(
         answers={204: None, 202: Command},
-        parameters=(IF_MATCH, PREFER),
+        parameters=(IF_MATCH, REASON, PREFER),
         refusals=(*WRITE, "not-found", "job-closed", "stale-version"),
     ),
 )
@@ -214,9 +219,10 @@ async def cancel_job(request: Request, caller: Writing, job_id: str) -> Response
         command_id=mint_id(),
         issued_at=services.clock.now(),
         actor=caller.actor,
+        reason=reason_of(request),
         expected_version=expected_version_of(request),
     )
-    decision = await decide_for_job(request, services, command)
+    decision = await decide_for_job(services, command, preference_of(request).wait_s)
     if decision.row is None:
         return accepted_later(decision)
     response = json_response(None, 204, token=decision.token())
@@ -229,7 +235,7 @@ async def cancel_job(request: Request, caller: Writing, job_id: str) -> Response
     operation_id="run_job",
     openapi_extra=described(
         answers={200: RunNow, 202: Command},
-        parameters=(IDEMPOTENCY_KEY, PREFER),
+        parameters=(IDEMPOTENCY_KEY, REASON, PREFER),
         refusals=(*WRITE, "not-found", "job-closed"),
     ),
 )
@@ -240,16 +246,21 @@ async def run_job(request: Request, caller: Writing, job_id: str) -> Response:
     query_of(request)
     if not is_name(job_id):
         raise Refused("not-found")
-    key = idempotency_key_of(request)
+    decision = await run_now(services, caller, job_id, asked_of(request))
+    if decision.row is None:
+        return accepted_later(decision)
+    body = RunNow(requested_execution_id(job_id, decision.command_id), job_id, decision.command_id)
+    return json_response(body, 200, token=decision.token())
+
+
+async def run_now(services: Services, caller: Caller, job_id: str, asked: Asked) -> Decision:
+    """Run a job once at once. Raises Refused."""
     command = RunJobNow(
         tenant=caller.tenant,
         job_id=job_id,
-        command_id=command_id_of(request, caller.tenant, job_id, key),
+        command_id=asked.command_id(caller.tenant, job_id),
         issued_at=services.clock.now(),
         actor=caller.actor,
+        reason=asked.reason,
     )
-    decision = await decide_for_job(request, services, command)
-    if decision.row is None:
-        return accepted_later(decision)
-    body = RunNow(requested_execution_id(job_id, command.command_id), job_id, command.command_id)
-    return json_response(body, 200, token=decision.token())
+    return await decide_for_job(services, command, asked.wait_s)

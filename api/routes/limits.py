@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from api import limits
 from api.auth import Allowed, Caller, Scope
-from api.described import AFTER, BODY, CURSOR, LIMIT, PREFER, WRITE, described
+from api.described import AFTER, BODY, CURSOR, LIMIT, PREFER, REASON, WRITE, described
 from api.shared_facts import page_of
 from minutebook.client.models import Command, Limit, LimitPage, LimitRequest, PauseRequest, ReasonRequest
 
@@ -73,7 +73,7 @@ async def set_limit(request: Request, caller: Changing, name: str) -> Response:
     operation_id="delete_limit",
     openapi_extra=described(
         answers={202: Command, 204: None},
-        parameters=(PREFER,),
+        parameters=(REASON, PREFER),
         refusals=(*WRITE, "not-found"),
     ),
 )

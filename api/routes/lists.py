@@ -66,12 +66,17 @@ async def list_jobs(request: Request, caller: Reading) -> Response:
     services = services_of(request)
     check_accept(request)
     query = query_of(request, *JOB_FILTERS, "order", "limit", "cursor")
-    asked, limit = job_filter(query), limit_of(query)
     await caught_up(request, services)
+    page = jobs_page(services, caller, query)
+    return json_response(page, headers=next_link("/v1/jobs", query, page.next_cursor))
+
+
+def jobs_page(services: Services, caller: Caller, query: dict[str, str]) -> JobPage:
+    """The page of jobs that a query asks for. Raises Refused (bad-parameter)."""
+    asked, limit = job_filter(query), limit_of(query)
     place = _place(services, caller, "jobs", query)
     items, following = lists.list_jobs(services, caller.tenant, asked, place, limit)
-    cursor = _cursor(services, caller, "jobs", query, following)
-    return json_response(JobPage(items, cursor), headers=next_link("/v1/jobs", query, cursor))
+    return JobPage(items, _cursor(services, caller, "jobs", query, following))
 
 
 @router.get(
@@ -106,12 +111,17 @@ async def list_all_executions(request: Request, caller: Reading) -> Response:
     services = services_of(request)
     check_accept(request)
     query = query_of(request, *EXECUTION_FILTERS, "order", "limit", "cursor")
-    asked, limit = execution_filter(query), limit_of(query)
     await caught_up(request, services)
+    page = executions_page(services, caller, query)
+    return json_response(page, headers=next_link("/v1/executions", query, page.next_cursor))
+
+
+def executions_page(services: Services, caller: Caller, query: dict[str, str]) -> ExecutionsPage:
+    """The page of executions that a query asks for. Raises Refused (bad-parameter)."""
+    asked, limit = execution_filter(query), limit_of(query)
     place = _place(services, caller, "executions", query)
     items, following = lists.list_executions(services, caller.tenant, asked, place, limit)
-    cursor = _cursor(services, caller, "executions", query, following)
-    return json_response(ExecutionsPage(items, cursor), headers=next_link("/v1/executions", query, cursor))
+    return ExecutionsPage(items, _cursor(services, caller, "executions", query, following))
 
 
 @router.get(

@@ -5,7 +5,7 @@ cancelled.
 from __future__ import annotations
 
 import struct
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -13,8 +13,10 @@ from api.auth import Allowed, Caller, Scope
 from api.backfill import check_job, check_wish, count_instants
 from api.bodies import check_accept, read_body
 from api.decisions import (
+    Asked,
     Decision,
     accepted_later,
+    asked_of,
     caught_up,
     decide,
     json_response,
@@ -42,7 +44,6 @@ from api.operation_bodies import (
     read_redrive,
 )
 from api.parameters import (
-    command_id_of,
     idempotency_key_of,
     limit_of,
     next_link,
@@ -54,7 +55,7 @@ from api.parameters import (
 from api.problems import Refused
 from api.sender import Keyed
 from api.services import Services, services_of
-from api.wishes import read_wish
+from api.wishes import Wish, read_wish, reason_of
 from minutebook.client.models import Command, ReasonRequest
 from minutebook.client.operation_models import (
     BackfillDryRun,
@@ -158,14 +159,32 @@ async def _start(request: Request, caller: Caller, wish: OperationWish, subject:
     """Start what is wished for, or count it. `subject`: what a key of the caller is told apart by."""
     services = services_of(request)
     key = idempotency_key_of(request, is_required=not wish.is_dry_run)
+    wish = wish._replace(reason=wish.reason or reason_of(request))
     if wish.kind == "backfill":
         check_wish(wish, services.clock.now())
+    await caught_up(request, services)
     if wish.is_dry_run:
-        await caught_up(request, services)
-        return json_response(await _counted(services, caller, wish))
-    name = command_id_from_key(caller.tenant, subject, key or "")
+        return json_response(await count(services, caller, wish))
+    started = await start(services, caller, wish, subject, Asked(preference_of(request).wait_s, key))
+    headers = {"location": f"/v1/operations/{started.body.id}"}
+    return json_response(started.body, 202, headers, started.decision.token())
+
+
+class Started(NamedTuple):
+    """An operation that was started, as far as it was decided."""
+
+    body: Operation
+    decision: Decision
+
+
+async def start(
+    services: Services, caller: Caller, wish: OperationWish, subject: str, asked: Asked
+) -> Started:
+    """Start what is wished for. `subject`: what a key of the caller is told apart by. Raises Refused."""
+    if wish.kind == "backfill":
+        check_wish(wish, services.clock.now())
+    name = command_id_from_key(caller.tenant, subject, asked.key or "")
     if wish.kind == "backfill" and services.view.operation(caller.tenant, name) is None:
-        await caught_up(request, services)
         check_job(services.view, caller.tenant, wish)
     command = StartOperation(
         tenant=caller.tenant,
@@ -178,10 +197,9 @@ async def _start(request: Request, caller: Caller, wish: OperationWish, subject:
         filter=wish.wanted,
         rate_per_s=wish.rate_per_s,
     )
-    decision = await _decide(request, services, command)
-    headers = {"location": f"/v1/operations/{name}"}
+    decision = await _decide(services, command, asked.wait_s)
     if decision.row is None:
-        return json_response(pending_body(command), 202, headers, decision.token())
+        return Started(pending_body(command), decision)
     if not decision.row.is_accepted:
         raise refusal_of(decision.row)
     found = _found(services, caller, name)
@@ -192,12 +210,15 @@ async def _start(request: Request, caller: Caller, wish: OperationWish, subject:
         command.reason,
     ):
         raise Refused("key-reused")
-    return json_response(_body(services, found), 202, headers, decision.token())
+    return Started(_body(services, found), decision)
 
 
-async def _counted(
+async def count(
     services: Services, caller: Caller, wish: OperationWish
 ) -> DryRun | BackfillDryRun | JobDryRun:
+    """What an operation would be about. Raises Refused."""
+    if wish.kind == "backfill":
+        check_wish(wish, services.clock.now())
     if wish.kind in JOB_KINDS:
         return await count_jobs(services.view, caller.tenant, wish.kind, wish.wanted)
     if wish.kind == "redrive":
@@ -222,14 +243,24 @@ async def list_operations(request: Request, caller: Reading) -> Response:
     query = query_of(request, "limit", "cursor")
     limit = limit_of(query)
     await caught_up(request, services)
+    page = operations_page(services, caller, limit, query.get("cursor"))
+    return json_response(page, headers=next_link("/v1/operations", query, page.next_cursor))
+
+
+def operations_page(services: Services, caller: Caller, limit: int, cursor: str | None) -> OperationPage:
+    """Operations from `cursor` on. Raises Refused (bad-parameter)."""
     rows = sorted(services.view.operations(caller.tenant), key=_place, reverse=True)
     secret, scope = services.keyring.secret, f"{caller.tenant}/operations"
-    if "cursor" in query:
-        start = open_cursor(secret, scope, query["cursor"])
-        rows = [row for row in rows if _place(row) <= start]
-    cursor = seal_cursor(secret, scope, _place(rows[limit])) if len(rows) > limit else None
-    page = OperationPage([_body(services, row) for row in rows[:limit]], cursor)
-    return json_response(page, headers=next_link("/v1/operations", query, cursor))
+    if cursor is not None:
+        first = open_cursor(secret, scope, cursor)
+        rows = [row for row in rows if _place(row) <= first]
+    following = seal_cursor(secret, scope, _place(rows[limit])) if len(rows) > limit else None
+    return OperationPage([_body(services, row) for row in rows[:limit]], following)
+
+
+def find_operation(services: Services, caller: Caller, operation_id: str) -> Operation:
+    """An operation as it stands. Raises Refused (not-found)."""
+    return _body(services, _found(services, caller, operation_id))
 
 
 @router.get(
@@ -249,7 +280,7 @@ async def get_operation(request: Request, caller: Reading, operation_id: str) ->
     await caught_up(request, services)
     if wait_s and _found(services, caller, operation_id).ended_at == NONE_AT:
         await services.view.until(lambda: _found(services, caller, operation_id).ended_at != NONE_AT, wait_s)
-    return json_response(_body(services, _found(services, caller, operation_id)))
+    return json_response(find_operation(services, caller, operation_id))
 
 
 @router.post(
@@ -271,30 +302,37 @@ async def cancel_operation(request: Request, caller: Operating, operation_id: st
     query_of(request)
     if not is_name(operation_id):
         raise Refused("not-found")
-    key = idempotency_key_of(request)
+    asked = asked_of(request)
     wish = await read_wish(request, services.settings.body_timeout_s)
+    decision = await cancel(services, caller, operation_id, wish, asked)
+    if decision.row is None:
+        return accepted_later(decision)
+    return json_response(find_operation(services, caller, operation_id), token=decision.token())
+
+
+async def cancel(services: Services, caller: Caller, operation_id: str, wish: Wish, asked: Asked) -> Decision:
+    """Cancel a bulk operation. Raises Refused."""
     command = CancelOperation(
         tenant=caller.tenant,
         operation=operation_id,
-        command_id=command_id_of(request, caller.tenant, operation_id, key),
+        command_id=asked.command_id(caller.tenant, operation_id),
         issued_at=services.clock.now(),
         actor=caller.actor,
         reason=wish.reason,
     )
-    decision = await _decide(request, services, command)
-    if decision.row is None:
-        return accepted_later(decision)
-    # One that never was is not found, whatever the owner says of its state.
-    found = _found(services, caller, operation_id)
-    if not decision.row.is_accepted and not found.fact.is_cancelled:
-        raise refusal_of(decision.row)
-    return json_response(_body(services, found), token=decision.token())
+    decision = await _decide(services, command, asked.wait_s)
+    if decision.row is not None:
+        # One that never was is not found, whatever the owner says of its state.
+        found = _found(services, caller, operation_id)
+        if not decision.row.is_accepted and not found.fact.is_cancelled:
+            raise refusal_of(decision.row)
+    return decision
 
 
-async def _decide(request: Request, services: Services, command: OperationCommand) -> Decision:
+async def _decide(services: Services, command: OperationCommand, wait_s: float) -> Decision:
     key = operation_key(command.tenant, command.operation)
     home = services.view.partition_of_operation(command.tenant, command.operation)
-    return await decide(services, home, Keyed(key, command), preference_of(request).wait_s)
+    return await decide(services, home, Keyed(key, command), wait_s)
 
 
 def _found(services: Services, caller: Caller, operation_id: str) -> OperationRow:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import APIRouter, Depends, Request, Response
 
 from api.answers import queue_body
 from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept, check_distinct, check_value, read_body, read_object, read_value
-from api.decisions import accepted_later, caught_up, json_response
+from api.decisions import accepted_later, caught_up, json_response, preference_of
 from api.described import AFTER, BODY, CURSOR, LIMIT, PREFER, WRITE, described
-from api.everywhere import decide_everywhere
+from api.everywhere import Spread, decide_everywhere
 from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
 from api.problems import Refused
 from api.services import Services, services_of
-from api.wishes import read_wish
+from api.wishes import Wish, read_wish, refuse_reason
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, FieldError, Queue, QueuePage, QueueRequest, ReasonRequest
 from minutebook.domain.commands import DeclareQueue, DrainQueue, PauseQueue, QueueCommand, ResumeQueue
@@ -28,6 +29,7 @@ Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
 Declaring = Annotated[Caller, Depends(Allowed(Scope.QUEUES_WRITE))]
 _FIELDS: Final = ("name", "open", "tenants")
 _TENANTS_MAX: Final = 100
+Kind = type[PauseQueue | DrainQueue | ResumeQueue]
 
 
 @router.post(
@@ -46,6 +48,7 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
     services = services_of(request)
     check_accept(request)
     query_of(request)
+    refuse_reason(request)
     wanted = read_queue(await read_body(request, services.settings.body_timeout_s))
     if is_hidden(services, caller, wanted.name):
         raise Refused("queue-taken", errors=[FieldError("/name", "taken; choose another one")])
@@ -59,7 +62,7 @@ async def declare_queue(request: Request, caller: Declaring) -> Response:
         is_open=wanted.open,
         tenants=wanted.tenants,
     )
-    return await _decide_everywhere(request, services, command)
+    return _answer(services, command, await _spread(services, command, preference_of(request).wait_s))
 
 
 @router.get(
@@ -80,8 +83,7 @@ async def list_queues(request: Request, caller: Reading) -> Response:
     await caught_up(request, services)
     secret, scope = services.keyring.secret, f"{caller.tenant}/{caller.role}/queues"
     start = open_cursor(secret, scope, query["cursor"]).decode() if "cursor" in query else ""
-    shown = (_shown(caller, name, row) for name, row in services.view.queues() if name >= start)
-    found = list(islice((queue for queue in shown if queue is not None), limit + 1))
+    found = list(islice(queues_of(services, caller, start), limit + 1))
     if len(found) <= limit:
         return json_response(QueuePage(found, None))
     cursor = seal_cursor(secret, scope, found.pop().name.encode())
@@ -103,12 +105,23 @@ async def get_queue(request: Request, caller: Reading, name: str) -> Response:
     check_accept(request)
     query_of(request)
     await caught_up(request, services)
+    return json_response(find_queue(services, caller, name))
+
+
+def queues_of(services: Services, caller: Caller, start: str = "") -> Iterator[Queue]:
+    """The queues that the caller may use, by name from `start` on."""
+    shown = (_shown(caller, name, row) for name, row in services.view.queues() if name >= start)
+    return (queue for queue in shown if queue is not None)
+
+
+def find_queue(services: Services, caller: Caller, name: str) -> Queue:
+    """A queue as the caller may see it. Raises Refused (not-found)."""
     view = services.view
     row = view.queue(view.partition_of_queue(name), name) if is_name(name) else None
     queue = None if row is None else _shown(caller, name, row)
     if queue is None:
         raise Refused("not-found")
-    return json_response(queue)
+    return queue
 
 
 def is_hidden(services: Services, caller: Caller, name: str) -> bool:
@@ -167,15 +180,27 @@ async def resume_queue(request: Request, caller: Declaring, name: str) -> Respon
     return await _change(request, caller, name, ResumeQueue)
 
 
-async def _change(
-    request: Request, caller: Caller, name: str, kind: type[PauseQueue | DrainQueue | ResumeQueue]
-) -> Response:
+async def _change(request: Request, caller: Caller, name: str, kind: Kind) -> Response:
     services = services_of(request)
     check_accept(request)
     query_of(request)
     if not is_name(name) or is_hidden(services, caller, name):
         raise Refused("not-found")
     wish = await read_wish(request, services.settings.body_timeout_s)
+    return _answer(services, *await change(services, caller, name, kind, wish, preference_of(request).wait_s))
+
+
+class Changed(NamedTuple):
+    """A command on a queue, and what became of it."""
+
+    command: QueueCommand
+    spread: Spread
+
+
+async def change(
+    services: Services, caller: Caller, name: str, kind: Kind, wish: Wish, wait_s: float
+) -> Changed:
+    """Pause, drain or resume a queue. Raises Refused where its home refuses."""
     command = kind(
         name=name,
         command_id=mint_id(),
@@ -183,18 +208,21 @@ async def _change(
         actor=caller.actor,
         reason=wish.reason,
     )
-    return await _decide_everywhere(request, services, command)
+    return Changed(command, await _spread(services, command, wait_s))
 
 
-async def _decide_everywhere(request: Request, services: Services, command: QueueCommand) -> Response:
-    """The queue, once every partition knows it as the command left it. Raises Refused where its home refuses."""
-    view, name = services.view, command.name
-
+async def _spread(services: Services, command: QueueCommand, wait_s: float) -> Spread:
     def version_in(partition: int) -> int | None:
-        copy = view.queue(partition, name)
+        copy = services.view.queue(partition, command.name)
         return None if copy is None else copy.version
 
-    decision, token = await decide_everywhere(request, services, command, version_in)
+    return await decide_everywhere(services, command, version_in, wait_s)
+
+
+def _answer(services: Services, command: QueueCommand, spread: Spread) -> Response:
+    """The queue, once every partition knows it as the command left it."""
+    view, name = services.view, command.name
+    decision, token = spread
     changed = view.queue(view.partition_of_queue(name), name)
     if token is None or decision.row is None or changed is None:
         return accepted_later(decision)

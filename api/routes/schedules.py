@@ -16,7 +16,7 @@ from api.described import BODY, described
 from api.fields import Fields
 from api.parameters import query_of
 from api.problems import Refused
-from api.services import services_of
+from api.services import Services, services_of
 from api.view import View
 from minutebook.client.models import FieldError
 from minutebook.client.preview_models import PREVIEW_MAX, Preview, PreviewInstant, PreviewRequest
@@ -63,6 +63,11 @@ async def preview_schedule(request: Request, caller: Reading) -> Response:
     check_accept(request)
     query_of(request)
     body = await read_body(request, services.settings.body_timeout_s)
+    return json_response(await preview_of(services, caller, body))
+
+
+async def preview_of(services: Services, caller: Caller, body: bytes) -> Preview:
+    """What the schedule in a body means and does next. Raises Refused."""
     wanted = read_wanted(body, caller.tenant, services.clock.now(), services.view)
     coming = preview(wanted.plan, wanted.after, wanted.limit)
     items = [
@@ -76,7 +81,7 @@ async def preview_schedule(request: Request, caller: Reading) -> Response:
             coming.items(), await crowds(services.view, caller.tenant, coming), strict=True
         )
     ]
-    return json_response(Preview(describe(wanted.plan.rule, wanted.jitter_ms), items))
+    return Preview(describe(wanted.plan.rule, wanted.jitter_ms), items)
 
 
 def _due_at(wanted: Wanted, tenant: str, at: int) -> str | UnsetType:

@@ -14,7 +14,7 @@ from api.decisions import caught_up, json_response
 from api.described import AFTER, CURSOR, LIMIT, PREFER, described
 from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
 from api.problems import Refused
-from api.services import services_of
+from api.services import Services, services_of
 from minutebook.client.fleet import DeclaredTask, DeclaredTaskPage, WholeTask
 from minutebook.client.times import format_instant
 from minutebook.domain.view_rows import TaskRow
@@ -82,6 +82,11 @@ async def get_task(request: Request, caller: Reading, name: str) -> Response:
             payload_schema=schema,
         )
     )
+
+
+def tasks_of(services: Services) -> list[DeclaredTask]:
+    """All declared tasks, by name."""
+    return [_body(name, row) for name, row in services.view.tasks()]
 
 
 def _body(name: str, row: TaskRow) -> DeclaredTask:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from api import limits
 from api.auth import Allowed, Caller, Scope
-from api.described import AFTER, BODY, PREFER, WRITE, described
+from api.described import AFTER, BODY, PREFER, REASON, WRITE, described
 from minutebook.client.models import Command, Limit, LimitRequest, PauseRequest, ReasonRequest
 from minutebook.domain.known_limits import TENANT_WIDE
 
@@ -52,7 +52,7 @@ async def set_tenant_limit(request: Request, caller: Changing) -> Response:
     operation_id="delete_tenant_limit",
     openapi_extra=described(
         answers={202: Command, 204: None},
-        parameters=(PREFER,),
+        parameters=(REASON, PREFER),
         refusals=(*WRITE, "not-found"),
     ),
 )

@@ -9,14 +9,14 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from api.auth import Allowed, Caller, Scope
 from api.bodies import check_accept
-from api.decisions import accepted_later, decide, json_response, preference_of, refusal_of
+from api.decisions import Decision, accepted_later, decide, json_response, preference_of, refusal_of
 from api.described import BODY, CURSOR, LIMIT, PREFER, WRITE, described
 from api.held_runs import held_by
 from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
 from api.problems import Refused
 from api.sender import Keyed
 from api.services import Services, services_of
-from api.wishes import read_wish
+from api.wishes import Wish, read_wish
 from api.workers_view import HEARD_MS, SeenSession, SeenWorker
 from minutebook.client.fleet import ServedQueue, WholeWorker, Worker, WorkerPage, WorkerSession
 from minutebook.client.mint import mint_id
@@ -79,16 +79,26 @@ async def get_worker(request: Request, caller: Reading, worker_id: str) -> Respo
     services = services_of(request)
     check_accept(request)
     query_of(request)
+    return json_response(await whole_worker(services, caller, worker_id))
+
+
+async def whole_worker(services: Services, caller: Caller, worker_id: str) -> WholeWorker:
+    """A worker with what it runs for the caller's tenant. Raises Refused (not-found)."""
     worker = _worker(services, worker_id)
     executions, not_shown = await held_by(worker, caller.tenant, services.view, services.frames)
     sessions = sorted(worker.sessions.values(), key=lambda session: session.partition)
-    body = WholeWorker(
+    return WholeWorker(
         **_fields(worker, services.clock.now()),
         sessions=[_session(session) for session in sessions],
         executions=executions,
         not_shown=max(0, not_shown),
     )
-    return json_response(body)
+
+
+def workers_of(services: Services) -> list[Worker]:
+    """All workers heard of lately, by name."""
+    now = services.clock.now()
+    return [_body(worker, now) for worker in services.workers.workers(now)]
 
 
 @router.post("/v1/workers/{worker_id}/quiet", operation_id="quiet_worker", openapi_extra=_ASKING)
@@ -114,6 +124,17 @@ async def _ask(request: Request, caller: Caller, worker_id: str, what: str) -> R
     check_accept(request)
     query_of(request)
     wish = await read_wish(request, services.settings.body_timeout_s)
+    decision = await ask(services, caller, worker_id, what, wish, preference_of(request).wait_s)
+    if decision.row is None:
+        return accepted_later(decision)
+    body = _body(_worker(services, worker_id), services.clock.now())
+    return json_response(body, token=decision.token())
+
+
+async def ask(
+    services: Services, caller: Caller, worker_id: str, what: str, wish: Wish, wait_s: float
+) -> Decision:
+    """Put a wish to a worker on record. Raises Refused: not-found, worker-silent, worker-stops."""
     worker = _worker(services, worker_id)
     if services.clock.now() - worker.stamp > HEARD_MS:
         raise Refused("worker-silent")
@@ -127,12 +148,10 @@ async def _ask(request: Request, caller: Caller, worker_id: str, what: str) -> R
     )
     key = worker_key(worker_id)
     home = partition_of(key, services.view.partitions)
-    decision = await decide(services, home, Keyed(key, command), preference_of(request).wait_s)
-    if decision.row is None:
-        return accepted_later(decision)
-    if not decision.row.is_accepted:
+    decision = await decide(services, home, Keyed(key, command), wait_s)
+    if decision.row is not None and not decision.row.is_accepted:
         raise refusal_of(decision.row)
-    return json_response(_body(worker, services.clock.now()), token=decision.token())
+    return decision
 
 
 def _worker(services: Services, worker_id: str) -> SeenWorker:

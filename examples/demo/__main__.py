@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,9 @@ def main() -> int:
     )
     parser.add_argument("--api-port", type=int, help="port of the API; a free one by default")
     parser.add_argument("--kafka-port", type=int, help="port of the broker; a free one by default")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep everything running until Ctrl-C, to look at the pages"
+    )
     given = parser.parse_args()
     console = Console(soft_wrap=True)
     with stop_signals():
@@ -67,11 +72,23 @@ def _run(given: argparse.Namespace, console: Console) -> int:
             account = asyncio.run(Day(cluster, display, WitnessFiles(witness)).run())
         console.print("Owners and API copy their state; replay folds the log again and compares")
         report = asyncio.run(verify(cluster))
+        _tell(account, report, console)
+        if given.keep:
+            _keep(cluster, console)
     finally:
         stop(cluster)
-    _tell(account, report, console)
     print(json.dumps(_figures(account, report)), flush=True)
     return 0 if report["ok"] and not account.complaints and not account.early else 1
+
+
+def _keep(cluster: Cluster, console: Console) -> None:
+    """Let everything run until Ctrl-C."""
+    console.print(
+        f"All of it goes on: {cluster.api_url}, with the API key {cluster.api_key}. Ctrl-C stops it.",
+        highlight=False,
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
 
 
 def _tell(account: Account, report: dict[str, Any], console: Console) -> None:

@@ -58,6 +58,7 @@ class Day:
             watching.cancel()
 
     async def _live(self, api: Api) -> Account:
+        self.display.say(f"What goes on stands at {self.cluster.login_url} (good once)")
         await self._pass_minute()
         self.began = self.clock.now()
         jobs = plan(self.began)

@@ -88,12 +88,12 @@ def _effects(client: SyncClient, jobs: list[Declared]) -> list[PutEffect]:
     faults: list[Fault] = []
     effects: list[PutEffect] = []
     with progress("checking", len(jobs)) as advance:
-        for job in jobs:
+        for number, job in enumerate(jobs, 1):
             try:
                 effects.append(client.would_put(job.id, job.body))
             except RefusedError as error:
                 faults += _faults(job, error)
-            advance()
+            advance(number)
     for found in faults:
         fault(str(found))
     if faults:
@@ -114,7 +114,7 @@ def _faults(job: Declared, error: RefusedError) -> Iterator[Fault]:
 def _put_all(client: SyncClient, jobs: list[Declared], effects: list[PutEffect]) -> Iterator[AppliedJob]:
     is_away = ""
     with progress("writing", len(jobs)) as advance:
-        for job, effect in zip(jobs, effects, strict=True):
+        for number, (job, effect) in enumerate(zip(jobs, effects, strict=True), 1):
             if is_away:
                 yield _applied(job, effect, "unreached", is_away)
                 continue
@@ -123,7 +123,7 @@ def _put_all(client: SyncClient, jobs: list[Declared], effects: list[PutEffect])
             except UnavailableError as error:
                 is_away = str(error)
                 yield _applied(job, effect, "unreached", is_away)
-            advance()
+            advance(number)
 
 
 def _put(client: SyncClient, job: Declared, effect: PutEffect) -> AppliedJob:

@@ -71,7 +71,13 @@ def show(name: Name, output: Output = Format.TABLE) -> None:
 
 
 @app.command()
-def delete(name: Name, is_dry_run: DryRun = False, yes: Yes = False, output: Output = Format.TABLE) -> None:
+def delete(
+    name: Name,
+    is_dry_run: DryRun = False,
+    reason: Reason = "",
+    yes: Yes = False,
+    output: Output = Format.TABLE,
+) -> None:
     """Free the jobs of a calendar from it. Ends once every partition knows it."""
     if not is_dry_run:
         ask(f"Delete the calendar {name}?", yes=yes)
@@ -79,7 +85,7 @@ def delete(name: Name, is_dry_run: DryRun = False, yes: Yes = False, output: Out
         if is_dry_run:
             _write_effect(client.calendars.would_delete(name), output)
             return
-        answer = client.calendars.delete(name)
+        answer = client.calendars.delete(name, reason=reason)
     if answer is not None:
         raise undecided(answer, output)
 

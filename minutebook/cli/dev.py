@@ -19,6 +19,7 @@ import typer
 
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.output import note
+from minutebook.cli.surroundings import DEV_DATA
 from minutebook.embedded.cluster import Cluster, ClusterSettings
 from minutebook.log.settings import KafkaSettings
 
@@ -29,7 +30,7 @@ _PASSED_ON: Final = ("MINUTEBOOK_STREAMS_", "MINUTEBOOK_API_", "MINUTEBOOK_NOTIF
 def dev(
     data: Annotated[
         Path, typer.Option(help="Folder of everything it keeps.", envvar="MINUTEBOOK_DEV_DATA")
-    ] = Path(".minutebook"),
+    ] = DEV_DATA,
     worker: Annotated[
         str, typer.Option(help="Your tasks, as module:app.", envvar="MINUTEBOOK_APP")
     ] = DEMO_WORKER,
@@ -151,15 +152,22 @@ def _replace(path: Path, text: str) -> None:
     partial.replace(path)
 
 
+def _where(data: Path) -> str:
+    """Where they must be started, or what they must be told."""
+    return " in this folder" if data == DEV_DATA else f" with MINUTEBOOK_DEV_DATA={data}"
+
+
 def _addresses(cluster: Cluster, data: Path) -> str:
     return "\n".join(
         (
             "",
             f"  API      {cluster.api_url}",
             f"  API key  {cluster.api_key}",
+            f"  pages    {cluster.login_url} (good once, for 10 minutes; later log in with the key)",
             f"  Kafka    {cluster.bootstrap_servers}",
             f"  data     {data} (logs/ has one file a process, dev.json the addresses and process ids)",
             "",
+            f"Until then `minutebook` commands find it{_where(data)}.",
             "Ctrl-C stops everything.",
         )
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from minutebook.cli.job import undecided
+from minutebook.cli.job_lists import list_executions
 from minutebook.cli.options import Key, Reason, Wait, Yes, ask, read_payload
 from minutebook.cli.outcomes import await_outcome, write_execution
 from minutebook.cli.output import Format, Output
@@ -15,6 +16,9 @@ from minutebook.client import Command, SyncClient, WholeExecution
 app = typer.Typer(help="Executions: what became of one instant of a job.", no_args_is_help=True)
 
 ExecutionId = Annotated[str, typer.Argument(metavar="EXECUTION", help="Id of the execution.")]
+
+
+app.command("list")(list_executions)
 
 
 @app.command()

@@ -10,7 +10,8 @@ import typer
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.options import Key, Reason, Wait, Yes, ask, duration, given_options, read_payload
 from minutebook.cli.outcomes import HISTORY, await_outcome, history_row
-from minutebook.cli.output import Format, Output, note, write_many, write_one
+from minutebook.cli.output import Format, Output, note, shown, write_many, write_one
+from minutebook.cli.rules import rule_of
 from minutebook.cli.timing_options import (
     CalendarExclude,
     CalendarInclude,
@@ -204,10 +205,12 @@ def cancel(
 
 
 @app.command("run-now")
-def run_now(job: JobId, key: Key = None, wait: Wait = None, output: Output = Format.TABLE) -> None:
+def run_now(
+    job: JobId, reason: Reason = "", key: Key = None, wait: Wait = None, output: Output = Format.TABLE
+) -> None:
     """Run a job once at once, beside its schedule."""
     with SyncClient() as client:
-        answer = client.run_now(job, key=key)
+        answer = client.run_now(job, reason=reason, key=key)
         if isinstance(answer, Command):
             raise undecided(answer, output)
         if wait is not None:
@@ -246,7 +249,7 @@ def write_job(job: Job, output: Format) -> None:
         "priority": job.priority,
         "limit": job.limit,
         "tags": ", ".join(job.tags) or None,
-        "paused": f"{job.paused.at} ({job.paused.cause}) {job.paused.reason}" if job.paused else None,
+        "paused": f"{shown(job.paused.at)} ({job.paused.cause}) {job.paused.reason}" if job.paused else None,
         "version": job.version,
         "created": job.created_at,
         "executions": counts or "none yet",
@@ -254,19 +257,12 @@ def write_job(job: Job, output: Format) -> None:
     write_one(job, output, {name: value for name, value in fields.items() if value is not None})
 
 
-def rule_of(job: Job | JobRequest) -> str:
-    """When a job is due, without its bounds."""
-    if job.cron:
-        return f"{job.cron} ({job.zone})"
-    return f"every {job.every}" if job.every else str(job.run_at)
-
-
 def _when(job: Job) -> str:
     """The rule of a job, and what differs from the defaults of it."""
     parts = [
         rule_of(job),
-        f"from {job.start_at}" if job.start_at else "",
-        f"until {job.end_at}" if job.end_at else "",
+        f"from {shown(job.start_at)}" if job.start_at else "",
+        f"until {shown(job.end_at)}" if job.end_at else "",
         f"{job.max_runs} runs at most" if job.max_runs else "",
         f"up to {job.jitter} later" if job.jitter != "PT0S" else "",
         f"not on {', '.join(job.calendars.exclude)}" if job.calendars.exclude else "",

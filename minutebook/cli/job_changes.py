@@ -8,10 +8,13 @@ import typer
 from msgspec import UNSET
 
 from minutebook.cli.backfill import backfill
-from minutebook.cli.job import JobId, rule_of, undecided, write_job
+from minutebook.cli.job import JobId, undecided, write_job
 from minutebook.cli.job import app as app
+from minutebook.cli.job_lists import list_jobs
+from minutebook.cli.job_tail import tail
 from minutebook.cli.options import Key, Reason, Yes, ask, duration, given_options, read_payload
 from minutebook.cli.output import Format, Output, note, write_many
+from minutebook.cli.rules import rule_of
 from minutebook.cli.timing_options import (
     CalendarExclude,
     CalendarInclude,
@@ -42,6 +45,8 @@ from minutebook.client import (
 )
 
 app.command()(backfill)
+app.command("list")(list_jobs)
+app.command()(tail)
 _VERSIONS: Final = ("version", "changed", "task", "when", "reason")
 
 
@@ -101,6 +106,7 @@ def edit(
     default: Annotated[
         list[str] | None, typer.Option(help="Field that gets its default back; may be repeated.")
     ] = None,
+    reason: Reason = "",
     key: Key = None,
     output: Output = Format.TABLE,
 ) -> None:
@@ -146,7 +152,7 @@ def edit(
     if not change:
         raise typer.BadParameter("say what is to change, such as --cron or --payload")
     with SyncClient() as client:
-        _written(client.edit(client.get(job), JobChange(**change), key=key), output)
+        _written(client.edit(client.get(job), JobChange(**change), reason=reason, key=key), output)
 
 
 @app.command()

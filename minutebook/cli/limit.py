@@ -90,13 +90,17 @@ def resume(
 
 @app.command()
 def delete(
-    name: Name = None, is_tenant_wide: IsTenantWide = False, yes: Yes = False, output: Output = Format.TABLE
+    name: Name = None,
+    is_tenant_wide: IsTenantWide = False,
+    reason: Reason = "",
+    yes: Yes = False,
+    output: Output = Format.TABLE,
 ) -> None:
     """Free the jobs of a limit from it. Ends once every partition knows it."""
     wanted = _name(name, is_tenant_wide)
     ask(f"Delete the limit {wanted or TENANT_WIDE}?", yes=yes)
     with SyncClient() as client:
-        answer = client.limits.delete(wanted)
+        answer = client.limits.delete(wanted, reason=reason)
     if answer is not None:
         raise undecided(answer, output)
 

@@ -9,6 +9,7 @@ import typer
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.nouns import Nouns
 from minutebook.cli.output import fault
+from minutebook.cli.surroundings import entered
 from minutebook.errors import MinutebookError
 
 app = typer.Typer(
@@ -27,7 +28,8 @@ def minutebook() -> None:
 def run() -> None:
     """Entry point of the console script: errors become a line on stderr and an exit code."""
     try:
-        app(prog_name="minutebook")
+        with entered():
+            app(prog_name="minutebook")
     except MinutebookError as error:
         from minutebook.cli.error_codes import exit_code_of
 

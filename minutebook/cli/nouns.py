@@ -32,6 +32,7 @@ NOUNS: Final = {
         "Create or replace the jobs that files declare. Nothing is written if any entry is bad; jobs that no file names stay.",
         "apply",
     ),
+    "audit": Noun("audit", "The audit log: who wanted what, and what became of it."),
     "calendar": Noun(
         "calendar", "Calendars: dates on which the jobs that name one do not run, or run alone."
     ),
@@ -49,15 +50,35 @@ NOUNS: Final = {
         "Check brokers, topics, groups, schemas, clock, lag, disk, open files, Java and API; a remedy for each finding.",
         "doctor",
     ),
-    "execution": Noun("execution", "Executions: what became of one instant of a job."),
-    "job": Noun("job_changes", "Jobs: what to run, and when."),
+    "execution": Noun("history", "Executions: what became of one instant of a job.", "execution_app"),
+    "job": Noun("history", "Jobs: what to run, and when."),
+    "kafka": Noun("kafka", "The embedded Kafka, for development.", extra="embedded"),
+    "key": Noun("key", "API keys: who may call the API, and as what."),
     "limit": Noun("limit", "Limits: how much of a tenant, or of the jobs that name one, runs."),
     "operation": Noun("operation", "Bulk operations: many executions or jobs at once."),
+    "overview": Noun(
+        "overview",
+        "Show jobs and executions by status, what is due soon, how late attempts start, and the oldest that is overdue.",
+        "overview",
+    ),
+    "partition": Noun("partition", "Partitions: parts of the jobs, each with its owner."),
     "queue": Noun("queue", "Queues: lines of work."),
     "schedule": Noun("schedule", "Schedules: what one means."),
     "task": Noun("task", "Tasks: what workers can run, and the payloads they take."),
+    "tenant": Noun("tenant", "Tenants that you may see."),
     "topics": Noun("topics", "The topics of one installation.", extra="embedded"),
+    "upcoming": Noun(
+        "upcoming",
+        "List the minutes, hours or days in which jobs are due, and how many; a job that recurs counts once, at its next "
+        "instant.",
+        "upcoming",
+    ),
     "version": Noun("version", "Print the version.", "version"),
+    "watch": Noun(
+        "watch",
+        "Print a line for each thing that changes, as it stands then, until Ctrl-C. With JSON, a change a line.",
+        "watch",
+    ),
     "worker": Noun("workers", "Workers: processes that run tasks.", extra="worker"),
 }
 

@@ -7,13 +7,12 @@ from typing import Annotated, Any
 
 import typer
 from msgspec import UNSET
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.job import undecided
 from minutebook.cli.options import Key, Reason, Yes, ask
-from minutebook.cli.output import Format, Output, fault, has_progress, note, write_many, write_one
+from minutebook.cli.output import Format, Output, fault, note, write_many, write_one
+from minutebook.cli.progress import progress
 from minutebook.client import Command, JobDryRun, JobFilter, NotFoundError, Operation, SyncClient
 
 app = typer.Typer(help="Bulk operations: many executions or jobs at once.", no_args_is_help=True)
@@ -155,23 +154,12 @@ def cancel(
 
 def watched(client: SyncClient, operation: Operation) -> Operation:
     """The operation once it has ended; meanwhile, on a terminal, a bar on stderr. Interrupted: as it was last seen."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=not has_progress(),
-    )
-    with bar:
-        task = bar.add_task(operation.state, total=None)
+    with progress(operation.state) as advance:
         try:
             while operation.state not in _ENDED:
                 operation = _seen_again(client, operation)
                 told = operation.progress
-                bar.update(
-                    task, description=operation.state, total=told.matched, completed=told.done + told.refused
-                )
+                advance(told.done + told.refused, told.matched, operation.state)
         except KeyboardInterrupt:
             note(f"It goes on. Look again: minutebook operation show {operation.id} --watch")
             raise typer.Exit(ExitCode.INTERRUPTED) from None

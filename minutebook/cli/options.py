@@ -21,12 +21,17 @@ Reason = Annotated[str, typer.Option(help="Why; it stays on record.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-def seconds(text: str) -> int:
-    """Whole seconds, rounded up, of `2m` or ISO 8601. Raises BadParameter."""
+def milliseconds(text: str) -> int:
+    """Milliseconds of `2m` or ISO 8601. Raises BadParameter."""
     try:
-        return -(-parse_short_duration(text) // 1_000)
+        return parse_short_duration(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def seconds(text: str) -> int:
+    """Whole seconds, rounded up, of `2m` or ISO 8601. Raises BadParameter."""
+    return -(-milliseconds(text) // 1_000)
 
 
 Wait = Annotated[

@@ -71,7 +71,6 @@ def write_many(
     elif output is Format.JSONL:
         for item in items:
             _write_json(msgspec.json.encode(item))
-            sys.stdout.flush()
     else:
         from rich.table import Table
         from rich.text import Text
@@ -82,9 +81,16 @@ def write_many(
         _console().print(table)
 
 
-def write_line(text: str, *, end: str = "\n") -> None:
-    """A line beside tables, of which `json` has none."""
-    sys.stdout.write(shown(text) + end)
+def write_item(item: msgspec.Struct) -> None:
+    """One of a stream of results, as a line of JSON."""
+    _write_json(msgspec.json.encode(item))
+
+
+def write_line(cells: Iterable[object]) -> None:
+    """One of a stream of results, for people: the cells that say something."""
+    told = [text for cell in cells if (text := shown(cell))]
+    sys.stdout.write("  ".join(told) + "\n")
+    sys.stdout.flush()
 
 
 def note(text: str) -> None:
@@ -110,6 +116,7 @@ def _tell(text: str) -> None:
 
 def _write_json(data: bytes) -> None:
     sys.stdout.write(data.decode() + "\n")
+    sys.stdout.flush()  # whoever reads it in a pipe may wait for this line
 
 
 def _console() -> Console:

@@ -16,6 +16,8 @@ from pydantic import ValidationError
 
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.output import fault
+from minutebook.cli.surroundings import become_worker
+from minutebook.environment import require_known_names
 from minutebook.eventloop import new_event_loop
 from minutebook.log.settings import KafkaSettings
 from minutebook.logs import log_to_stderr
@@ -55,6 +57,8 @@ def run(
     ] = None,
 ) -> None:
     """Run the tasks of an app until SIGTERM or SIGINT; a second signal ends it at once."""
+    become_worker()
+    require_known_names(os.environ, WorkerSettings, KafkaSettings)
     tasks = load(target)
     settings = _settings(
         queues=queues, concurrency=concurrency, grace_s=_seconds(grace), metrics_port=metrics_port

@@ -24,6 +24,7 @@ from minutebook.client.calendar_models import (
     DateRange,
 )
 from minutebook.client.models import Command
+from minutebook.client.reasons import reason_headers
 from minutebook.client.stepping import each
 
 Day = str | date | DateRange | tuple[str | date, str | date]
@@ -40,6 +41,7 @@ class _Send(Protocol):
         path: str,
         *,
         body: msgspec.Struct | None = None,
+        headers: dict[str, str] | None = None,
         query: dict[str, str] | None = None,
     ) -> httpx.Response: ...
 
@@ -75,9 +77,9 @@ class Calendars:
         async for item in self._items("/v1/calendars", CalendarPage):
             yield item
 
-    async def delete(self, name: str) -> Command | None:
+    async def delete(self, name: str, *, reason: str = "") -> Command | None:
         """Free the jobs of a calendar from it. None = done; a Command where it takes long."""
-        answer = await self._send("DELETE", _path(name))
+        answer = await self._send("DELETE", _path(name), headers=reason_headers(reason))
         return decoded(answer, Command) if answer.status_code == 202 else None
 
     async def would_delete(self, name: str) -> CalendarEffect:
@@ -108,9 +110,9 @@ class SyncCalendars:
         """See `Calendars.all`."""
         return each(self._runner, self._calendars.all())
 
-    def delete(self, name: str) -> Command | None:
+    def delete(self, name: str, *, reason: str = "") -> Command | None:
         """See `Calendars.delete`."""
-        return self._runner.run(self._calendars.delete(name))
+        return self._runner.run(self._calendars.delete(name, reason=reason))
 
     def would_delete(self, name: str) -> CalendarEffect:
         """See `Calendars.would_delete`."""

@@ -19,12 +19,16 @@ from minutebook.client.change_models import JobChange, JobVersion, JobVersionPag
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, ReasonRequest
 from minutebook.client.put_models import PutEffect
+from minutebook.client.reasons import reason_headers
 
 T = TypeVar("T")
 
 
 class ChangeCalls(ABC):
-    """Calls that change jobs, over `_send` and `_items` of the client. A repeat with the same `key` changes nothing."""
+    """Calls that change jobs, over `_send` and `_items` of the client. A repeat with the same `key` changes nothing.
+
+    `reason` stays on record, but for that of a `put` that creates the job.
+    """
 
     @abstractmethod
     async def _send(
@@ -40,18 +44,26 @@ class ChangeCalls(ABC):
     @abstractmethod
     def _items(self, path: str, kind: type[Any]) -> AsyncIterator[Any]: ...
 
-    async def edit(self, job: Job | str, change: JobChange, *, key: str | None = None) -> Job | Command:
+    async def edit(
+        self, job: Job | str, change: JobChange, *, reason: str = "", key: str | None = None
+    ) -> Job | Command:
         """Change what `change` names; the rest stays. What is due already or open keeps the version that it has."""
-        return decided(await self._change(job, "PATCH", "", change, key), Job)
+        return decided(await self._change(job, "PATCH", "", change, key, reason), Job)
 
     async def put(
-        self, job: Job | str, body: JobRequest, *, version: int | None = None, key: str | None = None
+        self,
+        job: Job | str,
+        body: JobRequest,
+        *,
+        version: int | None = None,
+        reason: str = "",
+        key: str | None = None,
     ) -> Job | Command:
         """Create a job under this id, or replace all of it. The same body twice changes nothing.
 
         `version`: the one that is to be replaced, where the job is given by its id.
         """
-        return decided(await self._change(job, "PUT", "", body, key, version), Job)
+        return decided(await self._change(job, "PUT", "", body, key, reason, version), Job)
 
     async def would_put(self, job_id: str, body: JobRequest) -> PutEffect:
         """What `put` would do; nothing is changed. Raises RefusedError for a body that it would not take."""
@@ -90,9 +102,10 @@ class ChangeCalls(ABC):
         verb: str,
         body: msgspec.Struct,
         key: str | None,
+        reason: str = "",
         version: int | None = None,
     ) -> httpx.Response:
-        headers = {"idempotency-key": key or mint_id()}
+        headers = {"idempotency-key": key or mint_id(), **reason_headers(reason)}
         job_id = job
         if isinstance(job, Job):
             job_id, version = job.id, job.version
@@ -112,15 +125,23 @@ class SyncChangeCalls(ABC):
     @abstractmethod
     def _run(self, call: Coroutine[Any, Any, T]) -> T: ...
 
-    def edit(self, job: Job | str, change: JobChange, *, key: str | None = None) -> Job | Command:
+    def edit(
+        self, job: Job | str, change: JobChange, *, reason: str = "", key: str | None = None
+    ) -> Job | Command:
         """See `Client.edit`."""
-        return self._run(self._client.edit(job, change, key=key))
+        return self._run(self._client.edit(job, change, reason=reason, key=key))
 
     def put(
-        self, job: Job | str, body: JobRequest, *, version: int | None = None, key: str | None = None
+        self,
+        job: Job | str,
+        body: JobRequest,
+        *,
+        version: int | None = None,
+        reason: str = "",
+        key: str | None = None,
     ) -> Job | Command:
         """See `Client.put`."""
-        return self._run(self._client.put(job, body, version=version, key=key))
+        return self._run(self._client.put(job, body, version=version, reason=reason, key=key))
 
     def would_put(self, job_id: str, body: JobRequest) -> PutEffect:
         """See `Client.would_put`."""

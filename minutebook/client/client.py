@@ -1,15 +1,18 @@
 """Client of the HTTP API: one async core, and a thin sync facade over it.
 
-An idempotency key is made once per call and kept over its retries, so that a repeat changes nothing. Reads carry the
-consistency token of the last write: a client reads what it wrote. Retried are 429, 503 and connection faults alone.
+An idempotency key is made once per call and kept over its retries, so that a repeat changes nothing. Reads carry a
+consistency token of all writes so far: a client reads what it wrote, from whichever API process. Retried are 429, 503 and
+connection faults alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
+from copy import copy
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -18,22 +21,24 @@ from msgspec import UNSET, Raw, UnsetType
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from minutebook import tracing
+from minutebook.client.access_calls import AccessCalls, SyncAccessCalls
 from minutebook.client.answers import decided as _decided
 from minutebook.client.answers import decoded as _decoded
 from minutebook.client.answers import refusal as _refusal
+from minutebook.client.bulk_calls import BulkCalls, SyncBulkCalls
 from minutebook.client.calendars import Calendars, SyncCalendars
 from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_path
 from minutebook.client.errors import UnavailableError
 from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
+from minutebook.client.history_calls import HistoryCalls, SyncHistoryCalls
 from minutebook.client.limits import Limits, SyncLimits
 from minutebook.client.list_calls import ListCalls, SyncListCalls
+from minutebook.client.live_calls import LiveCalls, SyncLiveCalls
 from minutebook.client.mint import mint_id
 from minutebook.client.models import (
     Alert,
     AlertKind,
     AlertPage,
-    BatchRequest,
-    BatchResult,
     Cause,
     Command,
     DeadLetter,
@@ -51,6 +56,8 @@ from minutebook.client.models import (
     WholeExecution,
 )
 from minutebook.client.operations import OperationCalls, SyncOperationCalls
+from minutebook.client.positions import Seen
+from minutebook.client.reasons import reason_headers
 from minutebook.client.settings import ClientSettings
 from minutebook.client.stepping import each
 
@@ -62,6 +69,8 @@ _READING = ("GET", "PATCH")
 _BACKOFF_MAX_S = 8.0
 _PAGE = 1000
 _WAIT_S_MAX = 30
+_SILENT_MAX_S = 60.0
+"""A stream says something every 15 s."""
 
 
 class _Page(Protocol[T_co]):
@@ -74,17 +83,20 @@ class _Page(Protocol[T_co]):
     def next_cursor(self) -> str | None: ...
 
 
-class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
+class Client(
+    BulkCalls, ChangeCalls, ListCalls, HistoryCalls, OperationCalls, FleetCalls, LiveCalls, AccessCalls
+):
     """Async client. Use as a context manager, or `close` it.
 
-    Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up.
+    Every method raises DeniedError, NotFoundError, RefusedError, or UnavailableError once retries are used up, or the
+    time that `within` gives.
     """
 
     def __init__(
         self, settings: ClientSettings | None = None, *, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         self._settings = settings or ClientSettings()
-        headers = {"accept": "application/json"}
+        headers = {"accept": "application/json", "user-agent": self._settings.user_agent}
         key = self._settings.key()
         if key is not None:
             headers["authorization"] = f"Bearer {key}"
@@ -94,11 +106,26 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
             timeout=self._settings.timeout_s,
             transport=transport,
         )
-        self._position: str | None = None
+        self._seen = Seen()
+        self._deadline_s: float | None = None
+        self._bind()
+
+    def _bind(self) -> None:
         self.limits = Limits(self._send, self._items)
         """Limits of the tenant and of its jobs."""
         self.calendars = Calendars(self._send, self._items)
         """Calendars of the tenant."""
+
+    def within(self, deadline_s: float) -> Self:
+        """This client, each request of which ends after `deadline_s` with all its repeats: UnavailableError then.
+
+        It has the same connections, and is not closed by itself. A write may have been done all the same: send it
+        again with the same key. A list has a request for each page.
+        """
+        hurried = copy(self)
+        hurried._deadline_s = deadline_s
+        hurried._bind()
+        return hurried
 
     async def __aenter__(self) -> Client:
         return self
@@ -121,12 +148,6 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
         headers = {"idempotency-key": key or mint_id()}
         answer = await self._send("POST", "/v1/jobs", body=job, headers=headers)
         return _decided(answer, Job)
-
-    async def submit_many(self, jobs: Sequence[JobRequest], *, key: str | None = None) -> BatchResult:
-        """Create up to 500 jobs; job n has the idempotency key `<key>/<n>`. Each may be refused alone."""
-        headers = {"idempotency-key": key or mint_id()}
-        body = BatchRequest(list(jobs))
-        return _decoded(await self._send("POST", "/v1/jobs/batch", body=body, headers=headers), BatchResult)
 
     async def get(self, job_id: str) -> Job:
         """A job as it stands."""
@@ -190,9 +211,9 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
         async for item in self._items("/v1/alerts", AlertPage, None if kind is None else {"kind": kind}):
             yield item
 
-    async def run_now(self, job_id: str, *, key: str | None = None) -> RunNow | Command:
+    async def run_now(self, job_id: str, *, reason: str = "", key: str | None = None) -> RunNow | Command:
         """One execution at once, beside the schedule; a repeat with the same `key` runs once."""
-        headers = {"idempotency-key": key or mint_id()}
+        headers = {"idempotency-key": key or mint_id(), **reason_headers(reason)}
         answer = await self._send("POST", job_path(job_id) + "/run-now", headers=headers)
         return _decided(answer, RunNow)
 
@@ -234,7 +255,7 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
         self, path: str, kind: type[_Page[T]], query: dict[str, str] | None = None
     ) -> AsyncIterator[T]:
         """Items of a list, page after page."""
-        asked = {**(query or {}), "limit": str(_PAGE)}
+        asked = {"limit": str(_PAGE), **(query or {})}
         while True:
             page = _decoded(await self._send("GET", path, query=asked), kind)
             for item in page.items:
@@ -242,6 +263,23 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
             if page.next_cursor is None:
                 return
             asked["cursor"] = page.next_cursor
+
+    @asynccontextmanager
+    async def _open(
+        self, path: str, headers: dict[str, str], query: dict[str, str]
+    ) -> AsyncIterator[AsyncIterator[str]]:
+        """Lines of a stream."""
+        timeout = httpx.Timeout(self._settings.timeout_s, read=_SILENT_MAX_S)
+        try:
+            async with self._http.stream(
+                "GET", path, headers=headers, params=query, timeout=timeout
+            ) as answer:
+                if answer.is_error:
+                    await answer.aread()
+                    raise _refusal(answer)
+                yield answer.aiter_lines()
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
 
     async def _send(
         self,
@@ -260,15 +298,25 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
         if body is not None:
             content = msgspec.json.encode(body)
             sent["content-type"] = "application/json"
-        if method in _READING and self._position is not None:
-            sent["minutebook-after"] = self._position
+        if method in _READING and self._seen.text is not None:
+            sent["minutebook-after"] = self._seen.text
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                return await self._retried(UnavailableError, self._once, method, path, content, sent, query)
+        except TimeoutError:
+            raise UnavailableError(f"no answer within {self._deadline_s} s") from None
+
+    async def _retried(
+        self, again: type[UnavailableError], call: Callable[..., Coroutine[Any, Any, T]], *given: Any
+    ) -> T:
+        """What `call` answers to what is `given`; made again after each `again` that it raises, a bounded number of times."""
         retrying = AsyncRetrying(
-            retry=retry_if_exception_type(UnavailableError),
+            retry=retry_if_exception_type(again),
             stop=stop_after_attempt(self._settings.retries_max + 1),
             wait=_wait_s,
             reraise=True,
         )
-        answer: httpx.Response = await retrying(self._once, method, path, content, sent, query)
+        answer: T = await retrying(call, *given)
         return answer
 
     async def _once(
@@ -282,13 +330,16 @@ class Client(ChangeCalls, ListCalls, OperationCalls, FleetCalls):
         try:
             answer = await self._http.request(method, path, content=content, headers=headers, params=query)
         except httpx.TransportError as error:
-            raise UnavailableError(
-                f"{self._settings.url} cannot be reached: {error or type(error).__name__}"
-            ) from error
+            raise self._unreachable(error) from error
         if answer.is_error:
             raise _refusal(answer)
-        self._position = answer.headers.get("minutebook-position", self._position)
+        position = answer.headers.get("minutebook-position")
+        if position is not None:
+            self._seen.add(position)
         return answer
+
+    def _unreachable(self, error: httpx.TransportError) -> UnavailableError:
+        return UnavailableError(f"{self._settings.url} cannot be reached: {error or type(error).__name__}")
 
 
 def _wait_s(state: RetryCallState) -> float:
@@ -303,7 +354,16 @@ def _execution_path(execution_id: str) -> str:
     return f"/v1/executions/{quote(execution_id, safe='')}"
 
 
-class SyncClient(SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCalls):
+class SyncClient(
+    SyncBulkCalls,
+    SyncChangeCalls,
+    SyncListCalls,
+    SyncHistoryCalls,
+    SyncOperationCalls,
+    SyncFleetCalls,
+    SyncLiveCalls,
+    SyncAccessCalls,
+):
     """`Client` for code without an event loop. Use as a context manager, or `close` it."""
 
     _client: Client
@@ -313,10 +373,20 @@ class SyncClient(SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCa
     ) -> None:
         self._runner = asyncio.Runner()
         self._client = Client(settings, transport=transport)
+        self._bind()
+
+    def _bind(self) -> None:
         self.limits = SyncLimits(self._client.limits, self._runner)
         """See `Client.limits`."""
         self.calendars = SyncCalendars(self._client.calendars, self._runner)
         """See `Client.calendars`."""
+
+    def within(self, deadline_s: float) -> Self:
+        """See `Client.within`."""
+        hurried = copy(self)
+        hurried._client = self._client.within(deadline_s)
+        hurried._bind()
+        return hurried
 
     def __enter__(self) -> SyncClient:
         return self
@@ -338,10 +408,6 @@ class SyncClient(SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCa
     def submit(self, job: JobRequest, *, key: str | None = None) -> Job | Command:
         """See `Client.submit`."""
         return self._run(self._client.submit(job, key=key))
-
-    def submit_many(self, jobs: Sequence[JobRequest], *, key: str | None = None) -> BatchResult:
-        """See `Client.submit_many`."""
-        return self._run(self._client.submit_many(jobs, key=key))
 
     def get(self, job_id: str) -> Job:
         """See `Client.get`."""
@@ -388,9 +454,9 @@ class SyncClient(SyncChangeCalls, SyncListCalls, SyncOperationCalls, SyncFleetCa
         """See `Client.alerts`."""
         return self._each(self._client.alerts(kind=kind))
 
-    def run_now(self, job_id: str, *, key: str | None = None) -> RunNow | Command:
+    def run_now(self, job_id: str, *, reason: str = "", key: str | None = None) -> RunNow | Command:
         """See `Client.run_now`."""
-        return self._run(self._client.run_now(job_id, key=key))
+        return self._run(self._client.run_now(job_id, reason=reason, key=key))
 
     def declare_queue(self, queue: QueueRequest) -> Queue | Command:
         """See `Client.declare_queue`."""

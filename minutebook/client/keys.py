@@ -10,10 +10,11 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
 import sys
 from pathlib import Path
 from typing import Final
+
+from minutebook.client.mint import mint_api_key, mint_key_id
 
 TENANT: Final = "default"
 ROLE: Final = "admin"
@@ -24,7 +25,7 @@ def kept_key(file: Path) -> str:
     with contextlib.suppress(FileNotFoundError):
         return file.read_text().strip()
     file.parent.mkdir(parents=True, exist_ok=True)
-    key = f"mb_{secrets.token_urlsafe(32)}"
+    key = mint_api_key(mint_key_id())
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
         handle.write(f"{key}\n")
     return key
@@ -32,7 +33,12 @@ def kept_key(file: Path) -> str:
 
 def keyring(key: str) -> str:
     """What the API is told of `key`, as JSON: SHA-256 in hex -> tenant `default`, role admin."""
-    return json.dumps({hashlib.sha256(key.encode()).hexdigest(): {"tenant": TENANT, "role": ROLE}})
+    return json.dumps({digest_of(key): {"tenant": TENANT, "role": ROLE}})
+
+
+def digest_of(key: str) -> str:
+    """All that the API knows of `key`: its SHA-256 in hex."""
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def main(folder: Path) -> None:

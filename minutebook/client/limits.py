@@ -16,6 +16,7 @@ import msgspec
 
 from minutebook.client.answers import decided, decoded
 from minutebook.client.models import Command, Limit, LimitPage, LimitRequest, PauseRequest, ReasonRequest
+from minutebook.client.reasons import reason_headers
 from minutebook.client.stepping import each
 from minutebook.client.times import format_duration, format_instant, instant_of
 
@@ -27,7 +28,12 @@ class _Send(Protocol):
     """Sends a request. Raises as `Client` says."""
 
     async def __call__(
-        self, method: str, path: str, *, body: msgspec.Struct | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: msgspec.Struct | None = None,
+        headers: dict[str, str] | None = None,
     ) -> httpx.Response: ...
 
 
@@ -66,9 +72,9 @@ class Limits:
         """End the pause of a limit."""
         return decided(await self._send("POST", _path(name) + "/resume", body=ReasonRequest(reason)), Limit)
 
-    async def delete(self, name: str | None) -> Command | None:
+    async def delete(self, name: str | None, *, reason: str = "") -> Command | None:
         """Free the jobs of a limit from it. None = done; a Command where it takes long."""
-        answer = await self._send("DELETE", _path(name))
+        answer = await self._send("DELETE", _path(name), headers=reason_headers(reason))
         return decoded(answer, Command) if answer.status_code == 202 else None
 
 
@@ -99,9 +105,9 @@ class SyncLimits:
         """See `Limits.resume`."""
         return self._runner.run(self._limits.resume(name, reason=reason))
 
-    def delete(self, name: str | None) -> Command | None:
+    def delete(self, name: str | None, *, reason: str = "") -> Command | None:
         """See `Limits.delete`."""
-        return self._runner.run(self._limits.delete(name))
+        return self._runner.run(self._limits.delete(name, reason=reason))
 
 
 def _path(name: str | None) -> str:

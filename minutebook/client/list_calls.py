@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import httpx
 
@@ -23,6 +23,7 @@ from minutebook.client.list_models import (
 from minutebook.client.models import AttemptStatus, Job, JobStatus
 
 T = TypeVar("T")
+_PAGE_MAX: Final = 1_000
 
 
 class ListCalls(ABC):
@@ -46,8 +47,9 @@ class ListCalls(ABC):
         created_from: str | None = None,
         created_until: str | None = None,
         order: JobOrder | None = None,
+        limit: int | None = None,
     ) -> AsyncIterator[Job]:
-        """Jobs by the instant at which they were created, the latest first."""
+        """Jobs by the instant at which they were created, the latest first; at most `limit` of them."""
         query = _query(
             status=status,
             task=task,
@@ -56,7 +58,7 @@ class ListCalls(ABC):
             order=order,
             **{"from": created_from, "until": created_until},
         )
-        async for item in self._items("/v1/jobs", JobPage, query):
+        async for item in self._first("/v1/jobs", JobPage, query, limit):
             yield item
 
     async def all_executions(
@@ -70,8 +72,12 @@ class ListCalls(ABC):
         scheduled_from: str | None = None,
         scheduled_until: str | None = None,
         order: ExecutionOrder | None = None,
+        limit: int | None = None,
     ) -> AsyncIterator[ExecutionSummary]:
-        """Executions of all jobs by scheduled_at, the latest first; those that are scheduled, the earliest first."""
+        """Executions of all jobs by scheduled_at, the latest first; those that are scheduled, the earliest first.
+
+        At most `limit` of them.
+        """
         query = _query(
             status=status,
             task=task,
@@ -81,8 +87,21 @@ class ListCalls(ABC):
             order=order,
             **{"from": scheduled_from, "until": scheduled_until},
         )
-        async for item in self._items("/v1/executions", ExecutionsPage, query):
+        async for item in self._first("/v1/executions", ExecutionsPage, query, limit):
             yield item
+
+    async def _first(
+        self, path: str, kind: type[Any], query: dict[str, str], limit: int | None
+    ) -> AsyncIterator[Any]:
+        """The first `limit` items of a list, all if None; no page is larger than what is wanted."""
+        if limit is not None:
+            query["limit"] = str(max(1, min(limit, _PAGE_MAX)))
+        count = 0
+        async for item in self._items(path, kind, query):
+            yield item
+            count += 1
+            if count == limit:
+                return
 
     async def overview(self) -> Overview:
         """How the jobs of the tenant stand."""
@@ -110,6 +129,7 @@ class SyncListCalls(ABC):
         created_from: str | None = None,
         created_until: str | None = None,
         order: JobOrder | None = None,
+        limit: int | None = None,
     ) -> Iterator[Job]:
         """See `Client.jobs`."""
         found = self._client.jobs(
@@ -120,6 +140,7 @@ class SyncListCalls(ABC):
             created_from=created_from,
             created_until=created_until,
             order=order,
+            limit=limit,
         )
         return self._each(found)
 
@@ -134,6 +155,7 @@ class SyncListCalls(ABC):
         scheduled_from: str | None = None,
         scheduled_until: str | None = None,
         order: ExecutionOrder | None = None,
+        limit: int | None = None,
     ) -> Iterator[ExecutionSummary]:
         """See `Client.all_executions`."""
         found = self._client.all_executions(
@@ -145,6 +167,7 @@ class SyncListCalls(ABC):
             scheduled_from=scheduled_from,
             scheduled_until=scheduled_until,
             order=order,
+            limit=limit,
         )
         return self._each(found)
 

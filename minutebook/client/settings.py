@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from minutebook import __version__
 from minutebook.errors import SettingsError
 
 
@@ -18,6 +19,11 @@ class ClientSettings(BaseSettings):
     url: str = Field(default="http://127.0.0.1:8000", description="where the API is")
     api_key: SecretStr | None = Field(default=None, description="the API key itself")
     api_key_file: Path | None = Field(default=None, description="or the file that holds it")
+    user_agent: str = Field(
+        default=f"minutebook-python/{__version__}",
+        pattern=r"^[\x20-\x7e]{1,200}$",
+        description="how it names itself; the first word is on record with every command, as `sdk` or `cli`",
+    )
     timeout_s: float = Field(default=35.0, description="of one request")
     retries_max: int = Field(default=5, description="repeats after 429, 503 and connection faults")
 

@@ -6,7 +6,7 @@ Reads no clock. Instants are ms since the epoch, UTC; durations are ms.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _INSTANT: Final = re.compile(
@@ -44,20 +44,21 @@ def parse_instant(text: str) -> int:
     found = _INSTANT.fullmatch(text)
     if found is None:
         raise ValueError("give an RFC 3339 instant with its offset, such as 2030-01-31T08:00:00Z")
-    year, month, day, hour, minute, second = map(int, found.groups()[:6])
-    fraction, sign, offset_hour, offset_minute = found.groups()[6:]
-    if second > 59:
+    year, month, day, hour, minute, second, fraction, sign, offset_hour, offset_minute = found.groups()
+    if int(second) > 59:
         raise ValueError("second 60 does not exist here: give 59, or the minute after")
-    offset = timedelta(0)
+    offset_min = 0
     if sign:
         if int(offset_hour) > 23 or int(offset_minute) > 59:
             raise ValueError("the offset is beyond 23:59")
-        offset = timedelta(hours=int(offset_hour), minutes=int(offset_minute)) * (-1 if sign == "-" else 1)
+        offset_min = int(sign + "1") * (int(offset_hour) * 60 + int(offset_minute))
     try:
-        wall = datetime(year, month, day, hour, minute, second, tzinfo=timezone(offset))
+        wall = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
     except ValueError as error:
         raise ValueError(f"no such date or time: {error}") from None
-    return instant_of(wall) + int((fraction or "0")[:3].ljust(3, "0"))
+    since = wall - _EPOCH
+    whole_ms = since.days * 86_400_000 + since.seconds * 1_000 - offset_min * 60_000
+    return whole_ms + (int(fraction[:3].ljust(3, "0")) if fraction else 0)
 
 
 def parse_duration(text: str) -> int:

@@ -20,6 +20,7 @@ from minutebook.domain.operation import HomeOperation, Share
 from minutebook.domain.state import (
     Alerted,
     Answer,
+    ApiKey,
     Calendar,
     Cursor,
     DeadExecution,
@@ -68,6 +69,7 @@ FAMILIES: Final = (
     "reschedulings",
     "skips",
     "filled",
+    "api_keys",
 )
 REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "alerts", "asked", "skips")
 CACHED_MAX: Final = 20_000
@@ -221,6 +223,7 @@ class Book:
         self.reschedulings = Family(rows, "reschedulings", Rescheduling)
         self.skips = Family(rows, "skips", int)
         self.filled = Family(rows, "filled", bytes)
+        self.api_keys = Family(rows, "api_keys", ApiKey)
         self._families: dict[str, Family] = {  # type: ignore[type-arg]  # families of many kinds
             "cursor": self.cursors,
             "jobs": self.jobs,
@@ -251,6 +254,7 @@ class Book:
             "reschedulings": self.reschedulings,
             "skips": self.skips,
             "filled": self.filled,
+            "api_keys": self.api_keys,
         }
         self._ranges: list[tuple[str, bytes, bytes]] = []
         self.cursor = self.cursors.get(b"") or Cursor(format=FORMAT)

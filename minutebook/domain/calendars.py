@@ -11,9 +11,8 @@ from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.commands import REASON_CHARS_MAX, CalendarCommand, DeclareCalendar
 from minutebook.domain.events import Event
-from minutebook.domain.refusal import Refusal
+from minutebook.domain.refusal import Refusal, answered
 from minutebook.domain.state import Calendar
-from minutebook.domain.subjects import subject_of
 
 RANGES_MAX: Final = 1_000
 _EPOCH: Final = date(1970, 1, 1).toordinal()
@@ -27,7 +26,7 @@ def decide_calendar(book: Book, command: CalendarCommand, stamp: int) -> list[Ev
     known = book.calendars.get(keys.calendar_row(command.tenant, command.name))
     changed = _changed(known, command)
     if changed == known:
-        return [facts.CommandAnswered(*subject_of(command), command.command_id, "exists")]
+        return [answered(command, "exists")]
     fact = (
         command.tenant,
         command.name,

@@ -13,11 +13,11 @@ from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys, plans
 from minutebook.domain.book import Book
-from minutebook.domain.commands import REASON_CHARS_MAX, EditJob, JobCommand, PauseJob, ResumeJob, SubmitJob
+from minutebook.domain.commands import REASON_CHARS_MAX, EditJob, PauseJob, ResumeJob, SubmitJob
 from minutebook.domain.due import due_of, queued_event
 from minutebook.domain.events import Event
 from minutebook.domain.placing import is_to_come, job_due_at
-from minutebook.domain.refusal import Refusal
+from minutebook.domain.refusal import Refusal, answered
 from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED, UNCHANGED, Job, Spec
 from minutebook.domain.submit import check_body, described, fingerprint, first_instant
 from minutebook.domain.timing import DEFAULT
@@ -43,7 +43,7 @@ def pause(job: Job, command: PauseJob, stamp: int) -> Event:
     """The event of a pause. Raises Refusal."""
     _check(job, command)
     if job.status == PAUSED:
-        return _unchanged(command, PAUSED)
+        return answered(command, PAUSED)
     reason = command.reason[:REASON_CHARS_MAX]
     return facts.JobPaused(
         command.tenant, command.job_id, command.command_id, command.actor, reason, stamp, "command"
@@ -68,7 +68,7 @@ def resume(book: Book, row: bytes, job: Job, command: ResumeJob, stamp: int) -> 
     """The events of a resume: the instants of the pause are skipped, or left to the misfire policy. Raises Refusal."""
     _check(job, command)
     if job.status == ACTIVE:
-        return [_unchanged(command, ACTIVE)]
+        return [answered(command, ACTIVE)]
     next_at = NONE_AT if job.is_once and not is_to_come(book, row, job) else job.next_at
     resumed = facts.JobResumed(
         command.tenant,
@@ -93,7 +93,7 @@ def edit(book: Book, row: bytes, job: Job, command: EditJob, stamp: int) -> list
     check_version(job, command.expected_version)
     wanted, print_ = command.job, fingerprint(command.job)
     if print_ == (job.edited or job.fingerprint):
-        return [_unchanged(command, "unchanged")]
+        return [answered(command, "unchanged")]
     _check(job, command)
     before = book.specs.get(keys.spec_row(row, job.version))
     if before is None or (job.is_once and job.next_at == NONE_AT):
@@ -103,7 +103,7 @@ def edit(book: Book, row: bytes, job: Job, command: EditJob, stamp: int) -> list
     after = version_of(definition)
     is_same_schedule = _is_same_schedule(job, wanted, before, after)
     if is_same_schedule and replace(after, traceparent=before.traceparent) == before:
-        return [_unchanged(command, "unchanged")]
+        return [answered(command, "unchanged")]
     if not is_same_schedule:
         _check_may_move(book, row, job, stamp)
     owed = _owed(book, row, job, before, stamp)
@@ -122,10 +122,6 @@ def _check(job: Job, command: PauseJob | ResumeJob | EditJob) -> None:
     if job.status not in OPEN:
         raise Refusal("job_closed", "id", f"the job is {job.status}; submit a new one")
     check_version(job, command.expected_version)
-
-
-def _unchanged(command: JobCommand, reason: str) -> Event:
-    return facts.CommandAnswered(command.tenant, command.job_id, command.command_id, reason)
 
 
 def _paused_through(

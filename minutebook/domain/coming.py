@@ -93,7 +93,7 @@ def coming(book: Book, row: bytes, job: Job, spec: Spec, now: int) -> Coming:
     """
     tenant, job_id = keys.names(row)
     dropped, kept, next_at = instants_up(book, tenant, job_id, job, spec, now)
-    if len(kept) == 1 and dropped is None and spec.says_nothing_of_instants:
+    if len(kept) == 1 and dropped is None and _simply_runs(job, spec):
         return Coming([(kept[0], next_at)], [])
     case = _Case(tenant, job_id, job, spec, now)
     expired = {at: why for at in kept if (why := expired_instant(spec.policy, case.due_at(at), now))}
@@ -108,6 +108,16 @@ def coming(book: Book, row: bytes, job: Job, spec: Spec, now: int) -> Coming:
     before: list[_Piece] = [] if dropped is None else [case.skipped(MISFIRE, *dropped)]
     found = _on_record(case, before, decided, NONE_AT if is_last else next_at)
     return found._replace(events=[*cleared, *found.events])
+
+
+def _simply_runs(job: Job, spec: Spec) -> bool:
+    """Whether an instant that is kept alone runs: no deadline, overlap or `max_runs` has a say."""
+    timing = spec.timing
+    return (
+        timing.max_runs is None
+        and (timing.overlap == "allow" or not overlap.is_busy(job))
+        and not spec.policy.has_deadlines
+    )
 
 
 def _fates(case: _Case, instants: list[int], *, is_busy: bool) -> list[_Fate]:

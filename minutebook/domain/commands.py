@@ -293,6 +293,32 @@ class DeleteCalendar(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     reason: str = ""
 
 
+class DeclareKey(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: an API key is good from now on. Key key:<tenant>:<key>."""
+
+    tenant: str
+    key: str  # its id, a name; the key itself is never sent
+    command_id: str  # 1-64 of [A-Za-z0-9._-]
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+    role: str  # viewer, submitter, operator, admin or worker
+    sha256: bytes  # SHA-256 of the key
+    label: str = ""  # for people
+    expires_at: int | None = None  # ms since the epoch, UTC; null = never
+
+
+class RevokeKey(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: an API key is good no more. Key key:<tenant>:<key>."""
+
+    tenant: str
+    key: str  # its id
+    command_id: str  # 1-64 of [A-Za-z0-9._-]
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+
+
 JobCommand = (
     SubmitJob
     | CancelJob
@@ -307,7 +333,8 @@ JobCommand = (
 QueueCommand = DeclareQueue | PauseQueue | ResumeQueue | DrainQueue
 LimitCommand = DeclareLimit | PauseLimit | DeleteLimit
 CalendarCommand = DeclareCalendar | DeleteCalendar
+KeyCommand = DeclareKey | RevokeKey
 OperationCommand = StartOperation | CancelOperation
 NamedCommand = QueueCommand | DeclareTask | AskWorker
 """About something that has a name and belongs to no tenant."""
-Command = JobCommand | NamedCommand | LimitCommand | OperationCommand | CalendarCommand
+Command = JobCommand | NamedCommand | LimitCommand | OperationCommand | CalendarCommand | KeyCommand

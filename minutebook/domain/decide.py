@@ -10,6 +10,7 @@ from typing import Final, assert_never
 from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys
+from minutebook.domain.api_keys import decide_key
 from minutebook.domain.book import Book
 from minutebook.domain.calendars import decide_calendar
 from minutebook.domain.changes import OPEN, check_version, edit, pause, resume
@@ -23,6 +24,7 @@ from minutebook.domain.commands import (
     DeclareTask,
     EditJob,
     JobCommand,
+    KeyCommand,
     LimitCommand,
     NamedCommand,
     OperationCommand,
@@ -39,7 +41,7 @@ from minutebook.domain.operations import decide_operation
 from minutebook.domain.purge import PURGED, about_purged, purge
 from minutebook.domain.queues import decide_queue
 from minutebook.domain.redrive import redrive
-from minutebook.domain.refusal import Refusal, rejected
+from minutebook.domain.refusal import Refusal, answered, rejected
 from minutebook.domain.state import Job
 from minutebook.domain.subjects import subject_of
 from minutebook.domain.submit import submit
@@ -68,6 +70,8 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
             return decide_operation(book, command, stamp)
         if isinstance(command, CalendarCommand):
             return decide_calendar(book, command, stamp)
+        if isinstance(command, KeyCommand):
+            return [decide_key(book, command, stamp)]
         if isinstance(command, NamedCommand):
             return _decide_named(book, command, stamp)
         return _decide_job(book, row, command, stamp)
@@ -133,6 +137,9 @@ def _check_names(command: Command) -> None:
     elif isinstance(command, CalendarCommand):
         if not ids.is_name(command.name):
             raise Refusal("invalid", "name", "1-128 ASCII letters, digits, . _ -")
+    elif isinstance(command, KeyCommand):
+        if not ids.is_name(command.key):
+            raise Refusal("invalid", "key", "1-128 ASCII letters, digits, . _ -")
     elif not ids.is_name(command.job_id):
         raise Refusal("invalid", "id", "1-128 ASCII letters, digits, . _ -")
     if not ids.is_command_id(command.command_id):
@@ -170,7 +177,7 @@ def _known(book: Book, row: bytes) -> Job | None:
 
 def _cancel(book: Book, row: bytes, job: Job, command: CancelJob, stamp: int) -> Event:
     if job.status == "cancelled":
-        return facts.CommandAnswered(command.tenant, command.job_id, command.command_id, "cancelled")
+        return answered(command, "cancelled")
     if job.status not in OPEN:
         raise Refusal("job_closed", "id", f"the job is {job.status}")
     check_version(job, command.expected_version)
@@ -216,7 +223,7 @@ def _cancel_execution(book: Book, command: CancelExecution, stamp: int) -> Event
     if execution is None:
         raise Refusal("not_open", "execution", "it is not open: it has ended, or is not due yet")
     if execution.is_stopping:
-        return facts.CommandAnswered(command.tenant, command.job_id, command.command_id, "cancelled")
+        return answered(command, "cancelled")
     return facts.ExecutionCancelled(
         command.tenant,
         command.job_id,

@@ -22,6 +22,8 @@ from minutebook.domain.job_events import JobResumed as JobResumed
 from minutebook.domain.job_events import JobsRescheduled as JobsRescheduled
 from minutebook.domain.job_events import JobSubmitted as JobSubmitted
 from minutebook.domain.job_events import ReschedulingStarted as ReschedulingStarted
+from minutebook.domain.key_events import KeyDeclared as KeyDeclared
+from minutebook.domain.key_events import KeyRevoked as KeyRevoked
 from minutebook.domain.limit_events import LimitCopied as LimitCopied
 from minutebook.domain.limit_events import LimitDeclared as LimitDeclared
 from minutebook.domain.limit_events import PermitsAsked as PermitsAsked
@@ -222,6 +224,9 @@ class CommandAnswered(msgspec.Struct, frozen=True, gc=False):
     job_id: str
     command_id: str
     reason: str
+    command: str = ""
+    actor: str = ""
+    why: str = ""  # the sender's reason
 
 
 class CommandRejected(msgspec.Struct, frozen=True, gc=False):
@@ -234,6 +239,8 @@ class CommandRejected(msgspec.Struct, frozen=True, gc=False):
     reason: str  # code of the problem
     field: str
     detail: str
+    actor: str = ""
+    why: str = ""  # the sender's reason
 
 
 class SessionStarted(msgspec.Struct, frozen=True, gc=False):
@@ -473,5 +480,7 @@ Event = (
     | ReschedulingStarted
     | CalendarDeclared
     | CalendarCopied
+    | KeyDeclared
+    | KeyRevoked
     | JobPurged
 )

@@ -90,6 +90,8 @@ _FOLDS: Final[dict[type, Callable[[Book, Any, int, int], None]]] = {
     facts.OperationEnded: operation_folds.ended,
     facts.TaskDeclared: record_folds.task_declared,
     facts.WorkerAsked: record_folds.worker_asked,
+    facts.KeyDeclared: record_folds.key_declared,
+    facts.KeyRevoked: record_folds.key_revoked,
     facts.CalendarDeclared: calendar_folds.declared,
     facts.CalendarCopied: calendar_folds.copied,
     facts.ReschedulingStarted: calendar_folds.started,

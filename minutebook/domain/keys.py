@@ -84,6 +84,11 @@ def calendar_job_row(tenant: str, name: str, job_id: str) -> bytes:
     return f"{tenant}\0{name}\0{job_id}".encode()
 
 
+def api_key_row(tenant: str, key: str) -> bytes:
+    """Row of the API key with that id."""
+    return f"{tenant}\0{key}".encode()
+
+
 def operation_row(tenant: str, operation: str) -> bytes:
     """Row of a bulk operation."""
     return f"{tenant}\0{operation}".encode()

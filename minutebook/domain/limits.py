@@ -17,9 +17,8 @@ from minutebook.domain.commands import (
     PauseLimit,
 )
 from minutebook.domain.events import Event
-from minutebook.domain.refusal import Refusal
+from minutebook.domain.refusal import Refusal, answered
 from minutebook.domain.state import NONE_AT, Limit
-from minutebook.domain.subjects import subject_of
 
 replace = msgspec.structs.replace
 
@@ -35,7 +34,7 @@ def decide_limit(book: Book, command: LimitCommand, stamp: int) -> list[Event]:
     known = book.limits.get(keys.limit_row(command.tenant, command.name))
     changed = _changed(known, command, stamp)
     if changed == known:
-        return [facts.CommandAnswered(*subject_of(command), command.command_id, "exists")]
+        return [answered(command, "exists")]
     changed = replace(changed, version=1 if known is None else known.version + 1)
     reason = "" if isinstance(command, DeclareLimit) else command.reason[:REASON_CHARS_MAX]
     fact = (

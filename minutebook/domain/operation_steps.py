@@ -145,7 +145,15 @@ def _given_up(share: Share, refusal: Refusal, now: int) -> Iterator[Event]:
     fact, job_id = share.fact, share.fact.filter.job_id
     command_id = ids.operation_command_id(fact.tenant, job_id, fact.operation)
     yield facts.CommandRejected(
-        fact.tenant, job_id, command_id, "StartOperation", refusal.reason, refusal.field, refusal.detail
+        fact.tenant,
+        job_id,
+        command_id,
+        "StartOperation",
+        refusal.reason,
+        refusal.field,
+        refusal.detail,
+        fact.actor,
+        fact.reason,
     )
     left = max(0, share.matched) - share.done - share.refused
     yield _advanced(replace(share, refused=share.refused + max(0, left)), now, is_finished=True)

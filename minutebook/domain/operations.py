@@ -25,9 +25,8 @@ from minutebook.domain.operation import (
     OperationFact,
     OperationFilter,
 )
-from minutebook.domain.refusal import Refusal
+from minutebook.domain.refusal import Refusal, answered
 from minutebook.domain.state import ACTIVE, PAUSED
-from minutebook.domain.subjects import subject_of
 
 JOB_KINDS: Final = ("pause", "resume", "cancel")
 """Kinds that are about jobs."""
@@ -128,7 +127,7 @@ def _cancel(book: Book, known: HomeOperation | None, command: CancelOperation, s
     if known is None:
         raise Refusal("operation_ended", "operation", "it is not open: it has ended, or never was")
     if known.fact.is_cancelled:
-        return [facts.CommandAnswered(*subject_of(command), command.command_id, "cancelled")]
+        return [answered(command, "cancelled")]
     fact = msgspec.structs.replace(known.fact, is_cancelled=True)
     reason = command.reason[:REASON_CHARS_MAX]
     return [

@@ -6,7 +6,7 @@ They are sent only after the frame is known to be valid, and sent again by a fre
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from minutebook import ids
@@ -41,11 +41,14 @@ GRANT_PAYLOAD_BYTES_MAX: Final = 8 << 20
 
 
 class ToSession(NamedTuple):
-    """One inbox record. `stuck_after_ms`: of its grants, empty where no job sets it, else one per row, -1 = none."""
+    """One inbox record. `stuck_after_ms`: of its grants, empty where no job sets it, else one per row, -1 = none.
+    `ready_at`: when each came to wait for its grant.
+    """
 
     session: str
     record: Inbox
     stuck_after_ms: tuple[int, ...] = ()
+    ready_at: Sequence[int] = ()
 
 
 class ToPartition(NamedTuple):
@@ -196,7 +199,8 @@ def outputs(
     for session, grants in by_session.items():
         for portion in _split(grants):
             record = Inbox(session, partition, frame, start_at + START_WITHIN_MS, [], granted(portion))
-            found.append(ToSession(session, record, _stuck_after_ms(portion)))
+            ready_at = [execution.ready_at for _, _, execution, _ in portion]
+            found.append(ToSession(session, record, _stuck_after_ms(portion), ready_at))
     return found
 
 

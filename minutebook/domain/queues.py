@@ -19,7 +19,7 @@ from minutebook.domain.commands import (
 )
 from minutebook.domain.events import Event
 from minutebook.domain.records import QueueFact
-from minutebook.domain.refusal import Refusal
+from minutebook.domain.refusal import Refusal, answered
 from minutebook.domain.state import Queue
 
 TENANTS_MAX: Final = 1_000
@@ -34,7 +34,7 @@ def decide_queue(book: Book, command: QueueCommand, stamp: int) -> list[Event]:
     if (
         book.queues.get(command.name.encode()) is not None or isinstance(command, ResumeQueue)
     ) and changed == known:
-        return [facts.CommandAnswered("", command.name, command.command_id, "exists")]
+        return [answered(command, "exists")]
     version = 1 if known is None else known.version + 1
     return [
         facts.QueueDeclared(

@@ -11,7 +11,7 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
-from minutebook.domain.state import Answer, Limit, Queue, Session, Task
+from minutebook.domain.state import Answer, ApiKey, Limit, Queue, Session, Task
 from minutebook.errors import BrokenFrameError
 
 replace = msgspec.structs.replace
@@ -101,6 +101,27 @@ def worker_asked(book: Book, event: facts.WorkerAsked, token: int, now: int) -> 
     book.recall(book.asked, row)
     book.asked.put(keys.remembered_row(remember(book, now), row), event.what)
     answer(book, keys.job_row("", event.worker), event.command_id, Answer(True, ""), now)
+
+
+def key_declared(book: Book, event: facts.KeyDeclared, token: int, now: int) -> None:
+    """The home of an API key knows it, or its new end."""
+    row = keys.api_key_row(event.tenant, event.key)
+    book.api_keys.put(row, ApiKey(event.role, event.sha256, event.label, event.expires_at))
+    answer(
+        book, keys.job_row(event.tenant, ids.key_subject(event.key)), event.command_id, Answer(True, ""), now
+    )
+
+
+def key_revoked(book: Book, event: facts.KeyRevoked, token: int, now: int) -> None:
+    """An API key is good no more."""
+    row = keys.api_key_row(event.tenant, event.key)
+    known = book.api_keys.get(row)
+    if known is None:
+        raise BrokenFrameError(f"key {event.tenant}/{event.key} is not there, it cannot be revoked")
+    book.api_keys.put(row, replace(known, is_revoked=True))
+    answer(
+        book, keys.job_row(event.tenant, ids.key_subject(event.key)), event.command_id, Answer(True, ""), now
+    )
 
 
 def mail_taken(book: Book, event: facts.MailTaken, token: int, now: int) -> None:

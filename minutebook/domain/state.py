@@ -230,6 +230,16 @@ class Task(msgspec.Struct, array_like=True, frozen=True, gc=False):
     schema_sha256: bytes
 
 
+class ApiKey(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """An API key, at its home. A revoked one stays: its id is not given out again."""
+
+    role: str
+    sha256: bytes
+    label: str
+    expires_at: int = NONE_AT
+    is_revoked: bool = False
+
+
 class Session(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A session that was granted something."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from minutebook import ids
 from minutebook.domain.commands import (
     AskWorker,
@@ -9,9 +11,33 @@ from minutebook.domain.commands import (
     Command,
     DeclareTask,
     JobCommand,
+    KeyCommand,
+    LimitCommand,
     NamedCommand,
     OperationCommand,
+    QueueCommand,
 )
+
+KIND_OF: Final[dict[str, str]] = {
+    command.__name__: kind
+    for kind, commands in {
+        "job": JobCommand.__args__,
+        "queue": QueueCommand.__args__,
+        "limit": LimitCommand.__args__,
+        "calendar": CalendarCommand.__args__,
+        "operation": OperationCommand.__args__,
+        "key": KeyCommand.__args__,
+        "task": (DeclareTask,),
+        "worker": (AskWorker,),
+    }.items()
+    for command in commands
+}
+"""Name of a command -> kind of what it is about."""
+
+
+def name_in(subject: str) -> str:
+    """The name in a subject: what follows `limit:` and the like, or all of it."""
+    return subject.rpartition(":")[2]
 
 
 def subject_of(command: Command) -> tuple[str, str]:
@@ -24,6 +50,8 @@ def subject_of(command: Command) -> tuple[str, str]:
         return command.tenant, ids.operation_subject(command.operation)
     if isinstance(command, CalendarCommand):
         return command.tenant, ids.calendar_subject(command.name)
+    if isinstance(command, KeyCommand):
+        return command.tenant, ids.key_subject(command.key)
     return command.tenant, ids.limit_subject(command.name)
 
 
@@ -37,6 +65,8 @@ def key_of(command: Command) -> str:
         return ids.operation_key(command.tenant, command.operation)
     if isinstance(command, CalendarCommand):
         return ids.calendar_key(command.tenant, command.name)
+    if isinstance(command, KeyCommand):
+        return ids.key_key(command.tenant, command.key)
     return ids.limit_key(command.tenant, command.name)
 
 
@@ -56,4 +86,6 @@ def is_addressed(command: Command) -> bool:
         return True
     if isinstance(command, CalendarCommand):
         return ids.is_name(command.tenant) and ids.is_name(command.name)
+    if isinstance(command, KeyCommand):
+        return ids.is_name(command.tenant) and ids.is_name(command.key)
     return ids.is_name(command.tenant) and (not command.name or ids.is_name(command.name))

@@ -15,7 +15,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.events import Event
 from minutebook.domain.policy import DEFAULT
-from minutebook.domain.refusal import Refusal
+from minutebook.domain.refusal import Refusal, answered
 from minutebook.domain.state import NONE_AT, Job, Spec
 from minutebook.domain.versions import version_of
 from minutebook.errors import ScheduleError
@@ -127,7 +127,7 @@ def _anchor_at(command: SubmitJob, stamp: int) -> int:
 
 def _exists(command: SubmitJob, known: Job, print_: bytes) -> Event:
     if known.fingerprint == print_:
-        return facts.CommandAnswered(command.tenant, command.job_id, command.command_id, "exists")
+        return answered(command, "exists")
     if command.is_keyed:
         raise Refusal("key_reused", "Idempotency-Key", "this key was used with another body; take a new key")
     raise Refusal("id_exists", "id", "a job with this id exists with another body; take another id")

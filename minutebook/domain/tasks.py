@@ -13,7 +13,7 @@ from minutebook.domain import events as facts
 from minutebook.domain.book import Book
 from minutebook.domain.commands import DeclareTask
 from minutebook.domain.events import Event
-from minutebook.domain.refusal import Refusal
+from minutebook.domain.refusal import Refusal, answered
 
 SCHEMA_BYTES_MAX: Final = 64 << 10
 SCHEMA_DEPTH_MAX: Final = 64
@@ -26,7 +26,7 @@ def declare_task(book: Book, command: DeclareTask, stamp: int) -> Event:
     known = book.tasks.get(command.name.encode())
     digest = hashlib.sha256(command.payload_schema.encode()).digest()
     if known is not None and known.schema_sha256 == digest:
-        return facts.CommandAnswered("", command.name, command.command_id, "exists")
+        return answered(command, "exists")
     version = 1 if known is None else known.version + 1
     return facts.TaskDeclared(
         command.name, version, command.payload_schema, command.command_id, command.actor, stamp

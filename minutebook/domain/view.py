@@ -17,8 +17,10 @@ from minutebook.domain import view_drops, view_index
 from minutebook.domain import view_rows as keys
 from minutebook.domain.events import Event
 from minutebook.domain.transitions import closed_status
+from minutebook.domain.view_audit import note
 from minutebook.domain.view_drain import drained, dropped
 from minutebook.domain.view_folds import FOLDS
+from minutebook.domain.view_keys import KeyRow
 from minutebook.domain.view_reads import DECODERS, ViewReads
 from minutebook.domain.view_rows import (
     FAMILIES,
@@ -57,6 +59,8 @@ class PartitionView(ViewReads):
         """Whether days of history have gone since the last `drain`."""
         self.answered: list[bytes] = []
         """Keys of the commands answered since the caller last took them."""
+        self.changed_keys: list[tuple[str, str, KeyRow]] = []
+        """(tenant, id, row) of the API keys that changed since the caller last took them."""
         self._hot_max = hot_max
         self.starts: list[Starts] = []
         """Attempts that started since the last `drain`."""
@@ -114,6 +118,7 @@ class PartitionView(ViewReads):
         self.hot_executions.clear()
         self._clear()
         self.answered.clear()
+        self.changed_keys.clear()
         self.cursor = CursorRow()
         self.kept_from = 0
         return [(family, self.prefix, end) for family in FAMILIES]
@@ -252,8 +257,10 @@ class PartitionView(ViewReads):
         is_accepted: bool = True,
         reason: str = "",
         version: int = 0,
+        actor: str | None = None,
+        why: str | None = None,
     ) -> None:
-        """What a command was answered, for those who wait for it."""
+        """What a command was answered, and who wanted it and why: as the event says, where these two are not given."""
         row = CommandRow(
             command,
             job_id,
@@ -268,3 +275,4 @@ class PartitionView(ViewReads):
         key = keys.command_row(self.prefix, tenant, event.command_id, job_id)
         self.dirty["commands"][key] = row
         self.answered.append(key)
+        note(self, tenant, row, event, actor, why)

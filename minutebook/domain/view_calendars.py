@@ -23,7 +23,8 @@ def entered(view: PartitionView, tenant: str, job_id: str, timing: Timing | None
 
 def _declared(view: PartitionView, event: facts.CalendarDeclared) -> None:
     subject = ids.calendar_subject(event.name)
-    view.answer(event, "DeclareCalendar", job_id=subject, tenant=event.tenant, version=event.version)
+    command = "DeleteCalendar" if event.is_deleted else "DeclareCalendar"
+    view.answer(event, command, job_id=subject, tenant=event.tenant, version=event.version)
 
 
 def _copied(view: PartitionView, event: facts.CalendarCopied) -> None:

@@ -88,7 +88,14 @@ def _edited(view: PartitionView, event: facts.JobEdited) -> None:
     view_calendars.entered(view, definition.tenant, definition.job_id, definition.timing)
     job.progress.version = event.version
     view.move_next(definition.tenant, job, definition.next_at)
-    _answer(view, definition, "EditJob", event.version)
+    view.answer(
+        definition,
+        "EditJob",
+        job_id=definition.job_id,
+        tenant=definition.tenant,
+        version=event.version,
+        why=event.reason,
+    )
 
 
 def _answer(view: PartitionView, event: Any, command: str, version: int) -> None:

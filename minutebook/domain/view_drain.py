@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from minutebook.domain import view_index, view_starts
-from minutebook.domain import view_rows as keys
+from minutebook.domain import view_due, view_index, view_starts
 from minutebook.store.port import Ranges
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def drained(view: PartitionView) -> Changes:
     if view.changed_executions or view.has_turned:
         found |= _executions(view)
     if view.due_moves:
-        found["due_counts"] = _due_counts(view)
+        found |= view_due.drained(view)
     starts = _starts(view)
     if starts:
         found[view_starts.FAMILY] = starts
@@ -108,19 +107,4 @@ def _starts(view: PartitionView) -> dict[bytes, bytes | None]:
     if first > view.starts_from:
         view.starts_from = first
         found |= view_starts.expired(view.rows, view.prefix, view.now)
-    return found
-
-
-def _due_counts(view: PartitionView) -> dict[bytes, bytes | None]:
-    """The due counts that changed; a minute in which nothing is due any more has no row."""
-    changes: Counter[tuple[str, int]] = Counter()
-    for (tenant, before_at, next_at), count in Counter(view.due_moves).items():
-        if before_at >= 0:
-            changes[tenant, before_at // keys.MINUTE_MS] -= count
-        if next_at >= 0:
-            changes[tenant, next_at // keys.MINUTE_MS] += count
-    found: dict[bytes, bytes | None] = {}
-    for (tenant, minute), change in changes.items():
-        count = view.due_in(tenant, minute) + change
-        found[keys.due_row(view.prefix, tenant, minute)] = _encode(count) if count else None
     return found

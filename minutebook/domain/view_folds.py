@@ -7,7 +7,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain import view_calendars, view_drops, view_limits
+from minutebook.domain import view_calendars, view_drops, view_keys, view_limits, view_owners
 from minutebook.domain import view_rows as keys
 from minutebook.domain.alerts import record_of
 from minutebook.domain.state import ACTIVE, NONE_AT, UNCHANGED
@@ -310,7 +310,14 @@ def _answered(view: PartitionView, event: facts.CommandAnswered) -> None:
     if view.read("commands", key, CommandRow) is not None:
         view.answered.append(key)
         return
-    view.answer(event, "", job_id=event.job_id, tenant=event.tenant, reason=event.reason)
+    view.answer(
+        event,
+        event.command,
+        job_id=event.job_id,
+        tenant=event.tenant,
+        reason=event.reason,
+        why=event.why,
+    )
 
 
 def _rejected(view: PartitionView, event: facts.CommandRejected) -> None:
@@ -321,6 +328,7 @@ def _rejected(view: PartitionView, event: facts.CommandRejected) -> None:
         tenant=event.tenant,
         is_accepted=False,
         reason=event.reason,
+        why=event.why,
     )
 
 
@@ -329,7 +337,18 @@ def _session_started(view: PartitionView, event: facts.SessionStarted) -> None:
 
 
 def _queue_declared(view: PartitionView, event: facts.QueueDeclared) -> None:
-    view.answer(event, "DeclareQueue", job_id=event.name, tenant="", version=event.version)
+    known = view.queue(event.name) or QueueRow(0, False, [])
+    view.answer(event, _queue_command(known, event), job_id=event.name, tenant="", version=event.version)
+
+
+def _queue_command(known: QueueRow, event: facts.QueueDeclared) -> str:
+    """Which command has changed a queue from what this partition, its home, knows."""
+    if event.is_paused and not known.is_paused:
+        return "PauseQueue"
+    if event.is_draining and not known.is_draining:
+        return "DrainQueue"
+    is_ended = (known.is_paused, known.is_draining) != (event.is_paused, event.is_draining)
+    return "ResumeQueue" if is_ended else "DeclareQueue"
 
 
 def _queue_copied(view: PartitionView, event: facts.QueueCopied) -> None:
@@ -401,6 +420,8 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     **CHANGE_FOLDS,
     **OPERATION_FOLDS,
     **view_calendars.FOLDS,
+    **view_keys.FOLDS,
+    **view_owners.FOLDS,
     **view_drops.FOLDS,
     facts.TaskDeclared: _task_declared,
     facts.WorkerAsked: _worker_asked,

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
 def declared(view: PartitionView, event: facts.LimitDeclared) -> None:
     """The home of a limit has answered."""
     subject = ids.limit_subject(event.name)
-    view.answer(event, "DeclareLimit", job_id=subject, tenant=event.tenant, version=event.version)
+    view.answer(event, _command(view, event), job_id=subject, tenant=event.tenant, version=event.version)
+
+
+def _command(view: PartitionView, event: facts.LimitDeclared) -> str:
+    """Which command has changed a limit from what this partition, its home, knows."""
+    if event.is_deleted:
+        return "DeleteLimit"
+    known = view.limit(event.tenant, event.name)
+    is_moved = known is not None and known.paused_until != event.paused_until
+    return "PauseLimit" if is_moved else "DeclareLimit"
 
 
 def copied(view: PartitionView, event: facts.LimitCopied) -> None:

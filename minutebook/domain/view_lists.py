@@ -106,6 +106,15 @@ def counts_by_status(part: PartitionView, family: str, tenant: str) -> dict[str,
     return {group[len(head) : -1].decode(): count for group, count in _counts(part.rows, family, head)}
 
 
+def tenants(part: PartitionView) -> Iterator[str]:
+    """Tenants that have a job in a partition, by name: from one to the next."""
+    start, end = part.prefix, keys.partition_prefix(part.partition + 1)
+    while (key := next((key for key, _ in part.rows.scan(index.JOB_COUNTS, start, end)), None)) is not None:
+        tenant = keys.tenant_of(key)
+        yield tenant
+        start = part.prefix + f"{tenant}\1".encode()
+
+
 def _days(part: PartitionView, span: Span) -> Iterator[int]:
     """Days of a span that have a shelf, in its direction."""
     first, last = (INSTANT.unpack_from(place)[0] // keys.DAY_MS for place in (span.first, span.end))

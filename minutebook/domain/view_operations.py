@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -35,15 +35,27 @@ def operation_row(prefix: bytes, tenant: str, operation: str) -> bytes:
     return prefix + f"{tenant}\0{operation}".encode()
 
 
+def operation_of(view: PartitionView, tenant: str, operation: str) -> OperationRow | None:
+    """An operation whose home this partition is."""
+    return view.read(FAMILY, operation_row(view.prefix, tenant, operation), OperationRow)
+
+
+def operations_of(view: PartitionView, tenant: str) -> Iterator[OperationRow]:
+    """A tenant's operations whose home this partition is, by id. Reads committed rows only."""
+    start = operation_row(view.prefix, tenant, "")
+    for _, row in view.rows_of(FAMILY, start, start[:-1] + b"\1", OperationRow):
+        yield row
+
+
 def _started(view: PartitionView, event: facts.OperationStarted) -> None:
     _put(view, OperationRow(event.fact))
-    _answer(view, event, event.fact, "StartOperation")
+    _answer(view, event, event.fact, "StartOperation", event.fact.actor, event.fact.reason)
 
 
 def _cancelled(view: PartitionView, event: facts.OperationCancelled) -> None:
     row = _row(view, event.fact.tenant, event.fact.operation)
     _put(view, replace(row, fact=event.fact, cancelled_by=event.actor, cancel_reason=event.reason))
-    _answer(view, event, event.fact, "CancelOperation")
+    _answer(view, event, event.fact, "CancelOperation", event.actor, event.reason)
 
 
 def _counted(view: PartitionView, event: facts.OperationCounted) -> None:
@@ -69,8 +81,9 @@ def _row(view: PartitionView, tenant: str, operation: str) -> OperationRow:
     return row
 
 
-def _answer(view: PartitionView, event: Any, fact: OperationFact, command: str) -> None:
-    view.answer(event, command, job_id=operation_subject(fact.operation), tenant=fact.tenant, version=1)
+def _answer(view: PartitionView, event: Any, fact: OperationFact, command: str, actor: str, why: str) -> None:
+    subject = operation_subject(fact.operation)
+    view.answer(event, command, job_id=subject, tenant=fact.tenant, version=1, actor=actor, why=why)
 
 
 FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {

@@ -13,8 +13,12 @@ import msgspec
 
 from minutebook.domain import view_index
 from minutebook.domain import view_rows as keys
+from minutebook.domain.view_audit import AuditRow
+from minutebook.domain.view_keys import KeyRow
 from minutebook.domain.view_operations import FAMILY as OPERATIONS
 from minutebook.domain.view_operations import OperationRow, operation_row
+from minutebook.domain.view_owners import FAMILY as OWNERS
+from minutebook.domain.view_owners import OwnerRow
 from minutebook.domain.view_rows import (
     FAMILIES,
     AlertRow,
@@ -57,6 +61,9 @@ DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
         OperationRow,
         TaskRow,
         CalendarRow,
+        KeyRow,
+        AuditRow,
+        OwnerRow,
         str,
         int,
     )
@@ -82,13 +89,18 @@ class ViewReads:
 
     def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
         """A job and where it stands."""
-        key = keys.job_row(self.prefix, tenant, job_id)
-        hot = self.hot_jobs.get(tenant, {}).get(job_id)
-        row = self.read("jobs", key, JobRow)
+        row = self.read("jobs", keys.job_row(self.prefix, tenant, job_id), JobRow)
         if row is None:
             return None
-        progress = self.read("progress", key, Progress) if hot is None else hot.progress
+        progress = self.progress(tenant, job_id)
         return None if progress is None else (row, progress)
+
+    def progress(self, tenant: str, job_id: str) -> Progress | None:
+        """Where a job stands."""
+        hot = self.hot_jobs.get(tenant, {}).get(job_id)
+        if hot is not None:
+            return hot.progress
+        return self.read("progress", keys.job_row(self.prefix, tenant, job_id), Progress)
 
     def jobs_named(self, tenant: str, start: str) -> Iterator[tuple[str, JobRow, Progress]]:
         """(id, job, where it stands) of a tenant's jobs whose ids begin with `start`, by id. Reads committed rows only."""
@@ -277,24 +289,9 @@ class ViewReads:
         for _, value in self.rows.scan(OPERATIONS, start, start[:-1] + b"\1"):
             yield DECODERS[OperationRow](value)
 
-    def due_in(self, tenant: str, minute: int) -> int:
-        """How many jobs of a tenant have their next instant in that minute, counted from the epoch. Reads committed rows only."""
-        stored = self.rows.get("due_counts", keys.due_row(self.prefix, tenant, minute))
-        return 0 if stored is None else DECODERS[int](stored)
-
-    def due_counts(self, tenant: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """(minute, jobs due in it) of a tenant, from minute `start` up to `end`, not included. Reads committed rows only."""
-        first, last = (keys.due_row(self.prefix, tenant, minute) for minute in (start, end))
-        for key, value in self.rows.scan("due_counts", first, last):
-            yield keys.due_minute(key), DECODERS[int](value)
-
-    def tenants_due(self) -> Iterator[str]:
-        """Tenants that have a job with a next instant, by name: from one to the next. Reads committed rows only."""
-        start, end = self.prefix, keys.partition_prefix(self.partition + 1)
-        while (key := next((key for key, _ in self.rows.scan("due_counts", start, end)), None)) is not None:
-            tenant = keys.due_tenant(key)
-            yield tenant
-            start = self.prefix + f"{tenant}\1".encode()
+    def owner(self) -> OwnerRow | None:
+        """Who owns this partition; None where nobody ever did."""
+        return self.read(OWNERS, self.prefix, OwnerRow)
 
     def worker(self, session: str) -> str:
         """Name of the worker behind a session; empty if it was never told."""
@@ -308,6 +305,12 @@ class ViewReads:
             return pending
         stored = self.rows.get(family, key)
         return None if stored is None else DECODERS[kind](stored)
+
+    def rows_of(self, family: str, start: bytes, end: bytes, kind: type[T]) -> Iterator[tuple[bytes, T]]:
+        """(key, row) with start <= key < end. Reads committed rows only."""
+        decode = DECODERS[kind]
+        for key, value in self.rows.scan(family, start, end):
+            yield key, decode(value)
 
     def keys_between(self, family: str, start: bytes, end: bytes) -> set[bytes]:
         """Keys of rows with start <= key < end, pending or stored."""

@@ -23,6 +23,7 @@ FAMILIES: Final = (
     "versions",
     "progress",
     "due_counts",
+    "due_hours",
     "executions",
     "requests",
     "commands",
@@ -39,6 +40,7 @@ FAMILIES: Final = (
     "calendars",
     "calendar_jobs",
     "skips",
+    "owners",
     "job_index",
     "job_counts",
     "execution_index",
@@ -46,6 +48,8 @@ FAMILIES: Final = (
     "execution_totals",
     "starts",
     "retention",
+    "api_keys",
+    "audit",
 )
 FORMAT: Final = 5
 """Version of these rows: a view of another version is dropped and folded again."""
@@ -57,6 +61,7 @@ AT_MAX: Final = (1 << 63) - 1
 
 RETENTION_DAYS: Final = 30
 """Days before today of which history is kept, where nobody says otherwise."""
+HOUR_MS: Final = 3_600_000
 
 ALERTS_KEPT: Final = 200
 """Alerts of a tenant in a partition: the latest ones."""
@@ -275,7 +280,8 @@ class AlertRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class CursorRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """How far a partition's log is folded. `head` is the chain after `position`, `head_before` the one before it.
 
-    `commands_through`: last offset of `job-commands` that the owner has consumed, as its frames say.
+    `commands_through`: last offset of `job-commands` that the owner has consumed, as its frames say. `decided_at` is the
+    `now` of the last frame, `stamped_at` the broker's stamp on it; `void_frames` counts from the log's start.
     """
 
     position: int = -1
@@ -283,6 +289,9 @@ class CursorRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     head_before: bytes = bytes(32)
     commands_through: int = -1
     format: int = FORMAT
+    decided_at: int = -1
+    stamped_at: int = -1
+    void_frames: int = 0
 
 
 class RetentionRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -302,19 +311,19 @@ def job_row(prefix: bytes, tenant: str, job_id: str) -> bytes:
     return prefix + f"{tenant}\0{job_id}".encode()
 
 
-def due_row(prefix: bytes, tenant: str, minute: int) -> bytes:
-    """Key of how many jobs of a tenant have their next instant in that minute, counted from the epoch."""
-    return prefix + f"{tenant}\0".encode() + _INSTANT.pack(minute)
+def due_row(prefix: bytes, tenant: str, number: int) -> bytes:
+    """Key of how many jobs of a tenant have their next instant in the minute, or hour, of that number from the epoch."""
+    return prefix + f"{tenant}\0".encode() + _INSTANT.pack(number)
 
 
-def due_minute(key: bytes) -> int:
-    """Minute in a key of due counts."""
+def due_number(key: bytes) -> int:
+    """Minute, or hour, in a key of due counts."""
     return int(_INSTANT.unpack(key[-_INSTANT.size :])[0])
 
 
-def due_tenant(key: bytes) -> str:
-    """Tenant in a key of due counts."""
-    return key[_PARTITION.size : -_INSTANT.size - 1].decode()
+def tenant_of(key: bytes) -> str:
+    """Tenant in a key that has it right behind the partition."""
+    return key[_PARTITION.size : key.index(b"\0", _PARTITION.size)].decode()
 
 
 def version_row(job: bytes, version: int) -> bytes:

@@ -13,7 +13,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.commands import REASON_CHARS_MAX, AskWorker
 from minutebook.domain.events import Event
 from minutebook.domain.records import Pulse
-from minutebook.domain.refusal import Refusal
+from minutebook.domain.refusal import Refusal, answered
 
 QUIET: Final = "quiet"
 RESUME: Final = "resume"
@@ -27,7 +27,7 @@ def ask_worker(book: Book, command: AskWorker, stamp: int) -> Event:
         raise Refusal("invalid", "what", f"must be one of {', '.join(WISHES)}")
     asked = book.remembered(book.asked, command.name.encode())
     if asked == command.what:
-        return facts.CommandAnswered("", command.name, command.command_id, "exists")
+        return answered(command, "exists")
     if asked == STOP:
         raise Refusal("worker_stops", "what", "it was asked to stop, which is final; start another worker")
     return facts.WorkerAsked(

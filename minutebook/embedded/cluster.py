@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import sys
@@ -21,6 +22,7 @@ from types import TracebackType
 from typing import IO, Final, NamedTuple, Self
 
 from minutebook.client.keys import kept_key, keyring
+from minutebook.client.mint import mint_login_token
 from minutebook.clock import SystemClock
 from minutebook.embedded.errors import BrokerRunningError, PortTakenError, ServiceStartError
 from minutebook.embedded.kept_broker import KeptBroker
@@ -91,6 +93,7 @@ class Cluster:
         self._changing = threading.Lock()
         self._pause = threading.Event()
         self._lock: IO[str] | None = None
+        self._login_token = mint_login_token()
 
     def start(self, progress: Progress | None = None) -> None:
         """Start everything and return once every process says that it is ready; `progress` gets one line per
@@ -164,6 +167,11 @@ class Cluster:
     def api_url(self) -> str:
         """Where the API listens, without a slash at the end."""
         return f"http://127.0.0.1:{self._ports['api']}"
+
+    @property
+    def login_url(self) -> str:
+        """Where a browser is logged in to the pages: once, within ten minutes of the API's start."""
+        return f"{self.api_url}/login?token={self._login_token}"
 
     @property
     def api_key(self) -> str:
@@ -280,6 +288,8 @@ class Cluster:
             "MINUTEBOOK_API_DATA_DIR": str(self._data_dir / "api"),
             "MINUTEBOOK_API_CHECKPOINT_DIR": str(self.checkpoint_dir),
             "MINUTEBOOK_API_KEYS": keyring(self.api_key),
+            "MINUTEBOOK_API_LOGIN_TOKEN": self._login_token,
+            "MINUTEBOOK_API_LOGIN_KEY": hashlib.sha256(self.api_key.encode()).hexdigest(),
         }
         return self._command("api", ("-m", "api"), shared, own, port)
 

@@ -33,7 +33,7 @@ def choose_ports(data_dir: Path, wanted: int | None = None) -> Ports:
         raise PortTakenError(
             f"Port {wanted} on 127.0.0.1 is in use by another process. Stop that one, or choose another port."
         )
-    kept = _read(data_dir / "ports.json")
+    kept = kept_ports(data_dir)
     free = free_ports(data_dir)
     clients = wanted or (kept.clients if kept and is_free(kept.clients) else next(free))
     controller = (
@@ -71,8 +71,9 @@ def free_ports(data_dir: Path) -> Iterator[int]:
     )
 
 
-def _read(path: Path) -> Ports | None:
+def kept_ports(data_dir: Path) -> Ports | None:
+    """The ports of the last start on `data_dir`; None before the first."""
     try:
-        return Ports(**json.loads(path.read_text()))
+        return Ports(**json.loads((data_dir / "ports.json").read_text()))
     except (OSError, ValueError, TypeError):
         return None

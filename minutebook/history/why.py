@@ -83,13 +83,15 @@ class _Seen(NamedTuple):
 
 
 class Why:
-    """Takes the valid frames of the job's partition in order, then answers for one instant (ms)."""
+    """Takes the valid frames of the job's partition in order, then answers for one instant (ms), or for an `execution`
+    that somebody asked for at `at`.
+    """
 
-    def __init__(self, tenant: str, job_id: str, at: int) -> None:
+    def __init__(self, tenant: str, job_id: str, at: int, execution: str = "") -> None:
         self.surroundings = Surroundings(tenant)
         self._wanted = Wanted(tenant, job_id)
         self._at = at
-        self._execution = execution_id(job_id, at)
+        self._execution = execution or execution_id(job_id, at)
         self._completeness = Completeness(Range(at, at), (tenant, job_id))
         self._seen: list[_Seen] = []
 
@@ -121,7 +123,7 @@ class Why:
             return answer
         answer.previous_at, answer.next_at = ledger.around(self._at)
         answer.reasons += self._definition()
-        if any(seen.step.kind in (*_COME, "placed") for seen in own):
+        if any(seen.step.kind in (*_COME, "placed", "requested") for seen in own):
             self._ran(answer, own)
         else:
             self._did_not(answer, ledger)
@@ -160,7 +162,9 @@ class Why:
 
     def _placed(self, own: list[_Seen]) -> Iterator[Reason]:
         for seen in own:
-            if seen.step.kind == "placed":
+            if seen.step.kind == "requested":
+                yield _reason("requested", sentence(seen.step), seen.step)
+            elif seen.step.kind == "placed":
                 yield _reason(seen.step.said["cause"], sentence(seen.step), seen.step)
                 if seen.step.said["cause"] == "overlap":
                     yield from self._open_beside(seen.step.at)

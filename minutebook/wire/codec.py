@@ -16,6 +16,7 @@ from minutebook.domain import commands, records
 from minutebook.domain.operation import OperationCount, OperationFact
 from minutebook.errors import DecodeError
 from minutebook.wire import columns, schemas
+from minutebook.wire.batches import encode_batch
 
 NAMESPACE = "minutebook"
 BATCH_MAX = 500
@@ -94,9 +95,7 @@ def named(record: msgspec.Struct) -> tuple[str, Any]:
     return f"{NAMESPACE}.{type(record).__name__}", builtins(record)
 
 
-def _datum(record: Record) -> Any:
-    if isinstance(record, CommandBatch):
-        return {"commands": [named(command) for command in record.commands]}
+def _datum(record: msgspec.Struct) -> Any:
     if isinstance(record, records.Mail):
         return {"sender": record.sender, "frame": record.frame, "row": record.row, "body": named(record.body)}
     datum = _shallow(record)
@@ -122,6 +121,8 @@ def _shallow(record: msgspec.Struct) -> dict[str, Any]:
 
 def encode(record: Record) -> bytes:
     """`record` with its ten-byte header, written by the newest schema of its name."""
+    if isinstance(record, CommandBatch):
+        return encode_batch(record.commands, named)
     return write_datum(type(record).__name__, _datum(record), _rows(record))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
-from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,19 +22,11 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from minutebook.cli.exits import ExitCode as ExitCode  # the same codes as of `minutebook`
 from minutebook.errors import LogError, SettingsError
 from minutebook.log.settings import KafkaSettings
 from replay.files import FileLog
 from replay.reading import TO_THE_END, Advance, KafkaLog, Log, Until
-
-
-class ExitCode(IntEnum):
-    """As of `minutebook`."""
-
-    NO = 1
-    NOT_FOUND = 3
-    UNREACHABLE = 5
-
 
 Tenant = Annotated[
     str, typer.Option("--tenant", help="Whose.", envvar="MINUTEBOOK_REPLAY_TENANT", show_default=False)

@@ -11,10 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from minutebook.client.times import format_instant
+from minutebook.history.bodies import event_body
 from minutebook.history.steps import Step
 from minutebook.history.story import sentence
 from minutebook.ids import is_execution_id, is_name
-from replay.story import home_of, step_body, steps_in, wanted_of
+from replay.story import home_of, steps_in, wanted_of
 from replay.verbs.common import ExitCode, Files, Output, Tenant, Topic, UntilText, opened, progress, until_of
 
 
@@ -40,7 +41,7 @@ def story(
         typer.echo(f"error: the log says nothing of {subject} of tenant {tenant}", err=True)
         raise typer.Exit(ExitCode.NOT_FOUND)
     if output == "json":
-        typer.echo(msgspec.json.format(msgspec.json.encode([step_body(step) for step in steps]), indent=2))
+        typer.echo(msgspec.json.format(msgspec.json.encode([event_body(step) for step in steps]), indent=2))
     else:
         _write(steps, subject)
 

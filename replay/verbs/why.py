@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from minutebook.client.times import format_duration, format_instant
+from minutebook.history.bodies import why_body
 from minutebook.history.why import Answer
 from minutebook.ids import is_name
 from replay.verbs.common import (
@@ -24,7 +25,7 @@ from replay.verbs.common import (
     progress,
     until_of,
 )
-from replay.why import answer_body, why_in
+from replay.why import why_in
 
 
 def why(
@@ -47,7 +48,7 @@ def why(
     with opened(topic, files) as log, progress(log, log.partitions()) as advance:
         answer = why_in(log, tenant, job, instant, end, advance)
     if output == "json":
-        typer.echo(msgspec.json.format(msgspec.json.encode(answer_body(answer)), indent=2))
+        typer.echo(msgspec.json.format(msgspec.json.encode(why_body(answer)), indent=2))
     else:
         _write(answer)
     if answer.verdict == "unknown_job":

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from pkgutil import iter_modules
 
 import httpx
 import pytest
 
+from minutebook import cli
 from minutebook.cli import main
-from minutebook.cli.nouns import NOUNS
 from minutebook.client import SyncClient
 
 Run = Callable[..., int]
@@ -22,8 +23,10 @@ def runner(transport: httpx.AsyncBaseTransport, key: str, monkeypatch: pytest.Mo
     for name, value in (("URL", "http://api"), ("API_KEY", key), ("RETRIES_MAX", "0")):
         monkeypatch.setenv(f"MINUTEBOOK_CLIENT_{name}", value)
     client = partial(SyncClient, transport=transport)
-    for name in sorted({noun.module for noun in NOUNS.values()} | {"job", "backfill"}):
-        module = import_module(f"minutebook.cli.{name}")
+    for found in iter_modules(cli.__path__):
+        if found.name == "__main__":
+            continue
+        module = import_module(f"minutebook.cli.{found.name}")
         if hasattr(module, "SyncClient"):
             monkeypatch.setattr(module, "SyncClient", client)
 

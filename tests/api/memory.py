@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 from fastapi import FastAPI
@@ -44,6 +45,7 @@ KEYS: dict[str, tuple[str, RoleName]] = {
     "key-admin": ("acme", "admin"),
     "key-worker": ("acme", "worker"),
     "key-other": ("other", "submitter"),
+    "key-other-admin": ("other", "admin"),
     "key-other-operator": ("other", "operator"),
 }
 
@@ -164,6 +166,9 @@ class Ready:
     reason = ""
     is_caught_up = True
 
+    def __init__(self) -> None:
+        self.lag: dict[int, int] = {}
+
     def unready(self) -> str:
         """See `Readiness`."""
         return self.reason
@@ -181,16 +186,15 @@ class Installation:
     app: FastAPI
 
 
-def installation(rows: Rows | None = None) -> Installation:
-    """A fresh installation with one key per role."""
+def installation(rows: Rows | None = None, **settings: Any) -> Installation:
+    """A fresh installation with one key per role. `settings`: of the API, beside or instead of the usual ones."""
     clock = ManualClock(NOW)
     view = View(MemoryRows(FAMILIES) if rows is None else rows, PARTITIONS)
     log = MemoryInstallation(view, clock)
     holders = {key_hash(key): KeyHolder(tenant=tenant, role=role) for key, (tenant, role) in KEYS.items()}
     ready = Ready()
-    settings = ApiSettings(body_timeout_s=0.3, keys=holders)
+    chosen = ApiSettings(**({"body_timeout_s": 0.3, "keys": holders} | settings))
     due_topics = MemoryDueTopics()
-    services = Services(
-        settings, clock, Keyring(holders), view, log, due_topics, ready, Targets(NotifySettings())
-    )
+    keyring = Keyring(holders, view.keys, clock, chosen.cursor_key())
+    services = Services(chosen, clock, keyring, view, log, due_topics, ready, Targets(NotifySettings()))
     return Installation(log, services, ready, clock, due_topics, create_app(services))

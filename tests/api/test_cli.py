@@ -21,11 +21,13 @@ from minutebook.cli import (
     job_changes,
     limit,
     main,
+    partition,
     queue,
     task,
     workers,
 )
 from minutebook.client import ClientSettings, Job, JobChange, SyncClient
+from minutebook.domain import events as facts
 from minutebook.domain.commands import DeclareTask
 from minutebook.domain.records import FullPulse, Pulse, QueueOffer, Report
 from minutebook.wire import codec
@@ -45,7 +47,19 @@ def key() -> str:
 @pytest.fixture
 def run(world: Installation, key: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = ClientSettings(url="http://api", api_key=SecretStr(key), retries_max=0)
-    for module in (job, job_changes, queue, limit, execution, dead_letter, alert, task, workers, calendar):
+    for module in (
+        partition,
+        job,
+        job_changes,
+        queue,
+        limit,
+        execution,
+        dead_letter,
+        alert,
+        task,
+        workers,
+        calendar,
+    ):
         client = partial(SyncClient, settings, transport=httpx.ASGITransport(app=world.app))
         monkeypatch.setattr(module, "SyncClient", client)
 
@@ -507,3 +521,18 @@ def test_worker_is_seen_and_asked(run: Run, world: Installation, capsys: pytest.
     assert run("worker", "stop", "w1", "--yes") == 0
     assert run("worker", "resume", "w1") == 4
     assert run("worker", "show", "w2") == 3
+
+
+def test_partition_list_names_owners_and_lag(
+    run: Run, world: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.log.append(2, [facts.OwnershipTaken("host-1", 1, 0, 0)])
+    world.ready.lag = {2: 9}
+    assert run("partition", "list", "-o", "json") == 0
+    items = json.loads(capsys.readouterr().out)
+    assert [(item["owner"], item["lag"]) for item in items] == [(None, 0)] * 2 + [("host-1", 9), (None, 0)]
+    world.ready.reason = "the view is still reading the log"
+    assert run("partition", "list") == 0
+    shown = capsys.readouterr()
+    assert "host-1" in shown.out
+    assert "still reading" in shown.err

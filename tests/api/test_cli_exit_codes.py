@@ -9,12 +9,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
 
 from api import decisions
 from minutebook.cli.exits import MEANING, ExitCode
+from replay.__main__ import app as audits
 from tests.api.cli_runs import Run, runner
 from tests.api.memory import NOW, Installation
 from tests.api.runs import come, fail, succeed
@@ -85,6 +87,21 @@ def test_each_code_means_what_the_table_says(
 
 def test_every_code_has_a_meaning() -> None:
     assert set(MEANING) == set(ExitCode) == set(LINES)
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("story", ExitCode.USAGE),
+        ("verify --until yesterday", ExitCode.USAGE),
+        ("at --tenant acme --job a 0 --files {folder}", ExitCode.USAGE),
+        ("verify --files {folder}", ExitCode.NOT_FOUND),
+    ],
+)
+def test_audits_end_with_the_same_codes(line: str, code: ExitCode, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        audits(line.format(folder=tmp_path).split())
+    assert ended.value.code == code
 
 
 # -- --wait

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api.due_ahead import DueAhead
+from api.figures import Figures
 from api.follower import Follower
 from api.inside import create_inside_app
 from api.metrics import ViewCollector, registry_of
@@ -44,10 +44,10 @@ async def inside(world: Installation, tmp_path: Path) -> AsyncIterator[httpx.Asy
     process = ProcessSettings(
         api=services.settings, kafka=KafkaSettings(), topics=TopicSettings(), notify=NotifySettings()
     )
-    due_ahead = DueAhead(services.view, world.clock)
-    await due_ahead.count()
+    figures = Figures(services.view, world.clock)
+    await figures.count()
     registry = registry_of(
-        ViewCollector(follower, services.view, due_ahead, services.broker_clock, LoopLag(world.clock)),
+        ViewCollector(follower, services.view, figures, services.broker_clock, LoopLag(world.clock)),
         NotifierCollector(make_notifier(process, services.targets, world.clock)),
     )
     transport = httpx.ASGITransport(app=create_inside_app(services, registry))
@@ -112,16 +112,20 @@ async def test_a_start_is_over_once_the_view_has_caught_up(
     assert (await inside.get("/readyz")).status_code == 503
 
 
-async def test_what_comes_due_soon_is_counted_of_all_tenants(callers: Callers, world: Installation) -> None:
+async def test_what_comes_due_soon_and_how_jobs_stand_is_counted_of_all_tenants(
+    callers: Callers, world: Installation
+) -> None:
     for client in (callers["submitter"], callers["other"]):
         for minutes in (0, 3, 30, 90):
             at = datetime.fromtimestamp((NOW + minutes * 60_000) / 1_000, UTC).isoformat()
             body = {"id": f"in-{minutes}", "task": "t", "run_at": at}
             assert (await client.post("/v1/jobs", json=body)).status_code == 201
+    assert (await callers["submitter"].post("/v1/jobs/in-90/run-now")).status_code == 200
     world.services.view.commit_all()
-    due_ahead = DueAhead(world.services.view, world.clock)
-    await due_ahead.count()
-    assert due_ahead.counts == {"1m": 2, "5m": 4, "60m": 6}
+    figures = Figures(world.services.view, world.clock)
+    await figures.count()
+    assert figures.due == {"1m": 2, "5m": 4, "60m": 6}
+    assert (figures.jobs, figures.attempts) == ({"active": 8}, {"scheduled": 1})
 
 
 async def test_every_metric_of_the_api_is_exported(inside: httpx.AsyncClient) -> None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken, Void
@@ -31,7 +31,10 @@ def raw(message: Any, key: bytes | None, value: bytes | None) -> RawRecord:
 
 
 class Tail:
-    """All partitions of a topic from their beginning, followed."""
+    """All partitions of a topic from their beginning, followed.
+
+    From 0, or from the first record that is left: where a partition begins librdkafka asks in vain at first, and then waits.
+    """
 
     def __init__(self, kafka: KafkaSettings, topic: str, partitions: int) -> None:
         self._consumer = Consumer(
@@ -39,42 +42,58 @@ class Tail:
             | {
                 "group.id": "nobody",
                 "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
                 "fetch.wait.max.ms": 50,
             }
         )
-        name = kafka.topic(topic)
-        self._consumer.assign([TopicPartition(name, p, OFFSET_BEGINNING) for p in range(partitions)])
-        self._ends: set[int] = set()
-        self._partitions = partitions
+        self._partitions = [TopicPartition(kafka.topic(topic), p, 0) for p in range(partitions)]
+        self._consumer.assign(self._partitions)
+        self._ends = [-1] * partitions
+        """Where each partition was last seen to end."""
 
     def read(self, within_s: float = 0.05) -> Iterator[tuple[int, RawRecord]]:
         """What has come since the last call, waiting a moment for the first."""
         message: Any
         for message in self._consumer.consume(10_000, within_s):
             if message.error() is None:
-                self._ends.discard(message.partition())
                 yield message.partition(), raw(message, message.key(), message.value())
             elif message.error().code() == KafkaError._PARTITION_EOF:
-                self._ends.add(message.partition())
+                self._ends[message.partition()] = message.offset()
 
-    def is_at_end(self) -> bool:
-        """Whether every partition was read to its end."""
-        return len(self._ends) == self._partitions
+    def read_all(self) -> Iterator[tuple[int, RawRecord]]:
+        """What has come since the last call, up to where each partition ends by now."""
+        ends = [self._consumer.get_watermark_offsets(partition, 20)[1] for partition in self._partitions]
+        while any(seen < end for seen, end in zip(self._ends, ends, strict=True)):
+            yield from self.read()
 
     def close(self) -> None:
         self._consumer.close()
 
 
+class Whole:
+    """Every record of a topic, by partition, read by a consumer that is kept."""
+
+    def __init__(self, kafka: KafkaSettings, topic: str, partitions: int) -> None:
+        self._tail = Tail(kafka, topic, partitions)
+        self._found: list[list[RawRecord]] = [[] for _ in range(partitions)]
+
+    def read(self) -> list[list[RawRecord]]:
+        """All that the topic holds now, and ever held since the first call."""
+        for partition, record in self._tail.read_all():
+            self._found[partition].append(record)
+        return [list(records) for records in self._found]
+
+    def close(self) -> None:
+        self._tail.close()
+
+
 def read_whole(kafka: KafkaSettings, topic: str, partitions: int) -> list[list[RawRecord]]:
     """Every record that a topic holds now, by partition."""
-    tail = Tail(kafka, topic, partitions)
-    found: list[list[RawRecord]] = [[] for _ in range(partitions)]
-    while not tail.is_at_end():
-        for partition, record in tail.read():
-            found[partition].append(record)
-    tail.close()
+    whole = Whole(kafka, topic, partitions)
+    found = whole.read()
+    whole.close()
     return found
 
 

@@ -25,7 +25,7 @@ from minutebook.log.admin import TopicSettings
 from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import codec, topics
-from tests.crash.joblog import JobLog, Tail, raw, read_whole
+from tests.crash.joblog import JobLog, Tail, Whole, raw
 from tests.crash.process import Process
 from tests.crash.tasks import FOLDER
 
@@ -105,6 +105,7 @@ class Stack:
             self.kafka, TopicSettings(partitions=partitions, inbox_partitions=INBOX_PARTITIONS, replication=1)
         )
         self._tail = Tail(self.kafka, topics.EVENTS, partitions)
+        self._wholes: dict[str, Whole] = {}
         self._producer = Producer(self.kafka.confluent() | {"linger.ms": 1, "message.max.bytes": 16 << 20})
 
     def close(self) -> None:
@@ -112,6 +113,8 @@ class Stack:
             if process.is_running:
                 process.kill()
         self._tail.close()
+        for whole in self._wholes.values():
+            whole.close()
 
     # -- processes
 
@@ -291,8 +294,10 @@ class Stack:
 
     def whole(self, topic: str) -> list[list[RawRecord]]:
         """Every record of a topic, by partition."""
-        count = INBOX_PARTITIONS if topic == topics.INBOX else self.partitions
-        return read_whole(self.kafka, topic, count)
+        if topic not in self._wholes:
+            count = INBOX_PARTITIONS if topic == topics.INBOX else self.partitions
+            self._wholes[topic] = Whole(self.kafka, topic, count)
+        return self._wholes[topic].read()
 
     def witness(self) -> list[Sighting]:
         """What the handlers saw, in order of time."""

@@ -16,7 +16,7 @@ STATES = ROOT / "docs" / "explanation" / "execution-states.md"
 PYTHON = [block for page in PAGES for block in blocks(page, "python")]
 FOLDERS = tuple(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
 SETTINGS = "".join((ROOT / "docs" / "reference" / page).read_text() for page in ("settings.md", "cli.md"))
-OTHER_SETTINGS = {"MINUTEBOOK_ROUNDS", "MINUTEBOOK_TEST_BOOTSTRAP_SERVERS"}
+OTHER_SETTINGS = {"MINUTEBOOK_ROUNDS", "MINUTEBOOK_TEST_BOOTSTRAP_SERVERS", "MINUTEBOOK_TEST_BROWSER"}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 TEST_NAME = re.compile(r"tests/[\w/.-]+::\w+")
 

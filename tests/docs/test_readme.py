@@ -18,12 +18,11 @@ from minutebook.cli.exits import ExitCode
 from minutebook.cli.main import app as cli
 from minutebook.client.calendar_models import CalendarRequest
 from minutebook.client.change_models import JobChange, ResumeRequest
+from minutebook.client.key_models import KeyRequest
 from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
 from minutebook.client.operation_models import BackfillRequest, OperationRequest, RedriveManyRequest
 from minutebook.client.preview_models import PreviewRequest
-from minutebook.domain.commands import SubmitJob
 from minutebook.domain.notify import fault
-from minutebook.wire import codec
 from minutebook.worker.context import Phase
 from minutebook.worker.run import Run
 from tests.docs.pages import PAGES, ROOT, Block, blocks, prose, shell_lines, spans
@@ -53,6 +52,7 @@ ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/limits/{name}/pause": PauseRequest,
     "/v1/tenant-limit": LimitRequest,
     "/v1/calendars/{name}": CalendarRequest,
+    "/v1/keys": KeyRequest,
     "/v1/schedules/preview": PreviewRequest,
 }
 VERBS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -153,17 +153,6 @@ def test_request_has_a_route_and_a_body_that_is_taken(block: Block, line: str) -
             read_submission(
                 json.dumps(job).encode(), 1_781_000_000_000, lambda queue: queue == "default", fault
             )
-
-
-def test_record_of_a_foreign_producer_is_a_command() -> None:
-    block = next(block for block in blocks(SUBMIT, "python") if "submit_record" in block.text)
-    fields = {"task": "report.build", "payload": b'{"month": 6}', "cron": "0 2 * * *"}
-    key, value = run(block)["submit_record"]("acme", "nightly", 1_767_225_600_000, **fields)
-    command = codec.decode(value)
-    assert isinstance(command, SubmitJob)
-    assert key == b"acme/nightly"
-    assert {name: getattr(command, name) for name in fields} == fields
-    assert (command.queue, command.zone, command.timeout_ms) == ("default", "UTC", 300_000)
 
 
 def test_exit_codes_are_told_as_they_are() -> None:

@@ -170,6 +170,7 @@ async def test_view_follows_and_resumes_where_it_ended(
         await log.append(0, submitted("c"))
         assert await side.has("c")
         assert side.view.parts[0].job("acme", "ghost") is None
+        assert sum(part.cursor.void_frames for part in side.view.parts) == 1
         assert side.view.voids.total() == 1
     await log.append(0, submitted("d"))
     async with following(kafka, tmp_path / "one") as side:

@@ -96,6 +96,16 @@ def test_all_processes_run_and_a_job_goes_through_them(running: tuple[Cluster, P
     assert run_job(cluster, "first") == "completed"
 
 
+def test_link_logs_in_to_the_pages_once(running: tuple[Cluster, Path]) -> None:
+    cluster, _ = running
+    with httpx.Client(headers={"accept": "text/html"}, timeout=30, trust_env=False) as browser:
+        assert browser.get(cluster.login_url).status_code == 200
+        assert browser.get(f"{cluster.api_url}/workers").status_code == 200
+        assert browser.get(f"{cluster.api_url}/partitions").status_code == 200
+        browser.cookies.clear()
+        assert browser.get(cluster.login_url).status_code == 401
+
+
 def test_jobs_under_a_limit_wait_for_its_permits(running: tuple[Cluster, Path]) -> None:
     """Over HTTP alone: nothing starts in a pause; then one after the other, and in the end every permit is home."""
     cluster, _ = running

@@ -95,9 +95,36 @@ def test_every_service_but_the_one_shots_comes_back_and_keeps_its_data() -> None
     one_shots = {name for name, one in found.items() if one["restart"] == "on-failure"}
     used = {volume.split(":")[0] for one in found.values() for volume in one.get("volumes", [])}
 
-    assert lasting == {"kafka", "streams", "api", "worker"}
+    assert lasting == {"kafka", "streams", "api", "worker", "prometheus", "grafana"}
     assert one_shots == {"topics", "keys"}
     assert used == set(compose()["volumes"])
+
+
+def test_only_what_watches_is_left_out_without_its_profile() -> None:
+    profiles = {name: one.get("profiles", []) for name, one in services().items()}
+    assert {name for name, found in profiles.items() if found} == {"prometheus", "grafana"}
+    assert profiles["prometheus"] == profiles["grafana"] == ["observability"]
+
+
+def test_what_watches_loads_the_files_of_the_repository() -> None:
+    files = {name: one["file"] for name, one in compose()["configs"].items()}
+    used = [item for one in services().values() for item in one.get("configs", [])]
+    assert {item["source"] for item in used} == set(files)
+    for file in files.values():
+        assert is_of_the_repository(file), f"{file} is not in the repository"
+    scraped = YAML(typ="safe").load(ROOT / files["prometheus"])
+    targets = {item["target"] for item in used}
+    assert set(scraped["rule_files"]) <= targets
+    addresses = [
+        address
+        for job in scraped["scrape_configs"]
+        for group in job["static_configs"]
+        for address in group["targets"]
+    ]
+    assert addresses == ["streams:8081", "api:8081", "worker:8081"]
+    provided = YAML(typ="safe").load(ROOT / files["grafana-dashboards"])
+    folder = provided["providers"][0]["options"]["path"]
+    assert any(target.startswith(f"{folder}/") for target in targets)
 
 
 def test_services_wait_for_what_they_need() -> None:
@@ -106,7 +133,7 @@ def test_services_wait_for_what_they_need() -> None:
         needs = {on: rule["condition"] for on, rule in found[name]["depends_on"].items()}
         assert needs["kafka"] == "service_healthy"
         assert needs["topics"] == "service_completed_successfully"
-    assert all("healthcheck" in found[name] for name in ("kafka", "streams", "api"))
+    assert all("healthcheck" in one for name, one in found.items() if one["restart"] == "always")
 
 
 def test_ports_are_open_to_this_machine_alone() -> None:
@@ -270,7 +297,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def stack(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     folder = tmp_path_factory.mktemp("compose")
     free = free_ports(folder)
-    ports = {name: str(next(free)) for name in ("streams:8081", "api:8080", "api:8081")}
+    ports = {name: str(next(free)) for name in ("streams:8081", "api:8080", "api:8081", "worker:8081")}
     made = Stack(
         folder, {"kafka:9092": kafka, "0.0.0.0": "127.0.0.1", "/tmp/witness": f"{folder}/witness", **ports}
     )
@@ -293,7 +320,7 @@ def test_every_service_starts_by_its_command_and_a_job_runs(stack: Stack) -> Non
         done = stack.run(name)
         assert done.returncode == 0, done.stdout + done.stderr
     lasting = [stack.start(name) for name in ("streams", "api", "worker")]
-    for service in lasting[:2]:
+    for service in lasting:
         assert eventually(lambda service=service: stack.is_healthy(service)), service.last_lines()
 
     send(stack, "POST", "/v1/jobs", {"id": "first", "task": "demo.note"})

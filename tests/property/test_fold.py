@@ -270,14 +270,17 @@ def test_owner_and_view_tell_the_same_story(maker: LogMaker) -> None:
 
 def test_due_counts_are_those_of_the_next_instants(maker: LogMaker) -> None:
     view, rows = viewed(maker.records, drain_every=7)
-    counts: Counter[bytes] = Counter()
+    units = {"due_counts": view_rows.MINUTE_MS, "due_hours": view_rows.HOUR_MS}
+    counts: dict[str, Counter[bytes]] = {family: Counter() for family in units}
     for key, value in rows.scan("progress", b"", b"\xff"):
         coming_at = msgspec.msgpack.decode(value, type=view_rows.Progress).coming_at
         if coming_at >= 0:
             tenant = key[2:].partition(b"\0")[0].decode()
-            counts[view_rows.due_row(view.prefix, tenant, coming_at // view_rows.MINUTE_MS)] += 1
-    kept = {key: msgspec.msgpack.decode(value) for key, value in rows.scan("due_counts", b"", b"\xff")}
-    assert kept == counts
+            for family, unit_ms in units.items():
+                counts[family][view_rows.due_row(view.prefix, tenant, coming_at // unit_ms)] += 1
+    for family, counted in counts.items():
+        kept = {key: msgspec.msgpack.decode(value) for key, value in rows.scan(family, b"", b"\xff")}
+        assert kept == counted
 
 
 def test_calendars_know_exactly_the_jobs_that_depend_on_them(maker: LogMaker) -> None:

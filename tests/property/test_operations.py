@@ -13,6 +13,7 @@ from minutebook import ids
 from minutebook.domain import book as state
 from minutebook.domain import events as facts
 from minutebook.domain import operation_steps
+from minutebook.domain.view_operations import operation_of, operations_of
 from minutebook.wire import topics
 from minutebook.wire.frames import decode_frame
 from tests.simulation.desk import Desk
@@ -125,7 +126,7 @@ def test_the_view_of_an_operation_says_what_its_partitions_did(seed: int) -> Non
     for _ in range(chance.randint(0, 30)):
         go_on(desks, chance, chance.choice(STEPS))
     view, _ = viewed(desks.desks[0].records)
-    row = view.operation("acme", "op")
+    row = operation_of(view, "acme", "op")
     if row is None:
         return
     told = row.told.get(0)
@@ -133,6 +134,6 @@ def test_the_view_of_an_operation_says_what_its_partitions_did(seed: int) -> Non
     if told is not None:
         assert told.done <= len(desks.redriven())
         assert not told.is_finished or told.done == len(desks.redriven())
-    assert [found.fact.operation for found in view.operations("acme")] == ["op"]
-    assert list(view.operations("acm")) == []
+    assert [found.fact.operation for found in operations_of(view, "acme")] == ["op"]
+    assert list(operations_of(view, "acm")) == []
     assert ids.operation_subject("op") == "operation:op"

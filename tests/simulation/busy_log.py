@@ -31,6 +31,7 @@ from minutebook.domain.timing import Timing
 from minutebook.domain.workers import WISHES
 from minutebook.wire.frames import encode_frame
 from tests.simulation.busy_calendars import BusyCalendars
+from tests.simulation.busy_keys import BusyKeys
 from tests.simulation.busy_permits import BusyPermits
 from tests.simulation.log_maker import (
     LogMaker,
@@ -147,6 +148,7 @@ class BusyLog:
             self._calendars.zone_data,
             self._purge,
             self._submit_again,
+            BusyKeys(self.maker, self._random).step,
         ]
 
     def run(self, steps: int) -> LogMaker:

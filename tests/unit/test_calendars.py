@@ -104,7 +104,7 @@ def test_ranges_are_sorted_and_merged(given: Ranges, found: Ranges) -> None:
 def test_a_calendar_declared_alike_stays_and_differently_changes(maker: LogMaker) -> None:
     maker.command(declare("c", [(10, 12)]))
     assert maker.command(declare("c", [(10, 10), (11, 12)], "k2")) == [
-        facts.CommandAnswered("acme", "calendar:c", "k2", "exists")
+        facts.CommandAnswered("acme", "calendar:c", "k2", "exists", "DeclareCalendar", "me")
     ]
     assert maker.command(declare("c", [(10, 13)], "k3"))[1] == copied("c", 2, [10], [13], False)
 
@@ -113,7 +113,9 @@ def test_a_deleted_calendar_comes_back_as_a_later_version(maker: LogMaker) -> No
     maker.command(declare("c", [(10, 12)]))
     assert maker.command(delete("c"))[1] == copied("c", 2, [], [], True)
     assert maker.book.known_calendars.get("acme", "c") is None
-    assert maker.command(delete("c", "d2")) == [facts.CommandAnswered("acme", "calendar:c", "d2", "exists")]
+    assert maker.command(delete("c", "d2")) == [
+        facts.CommandAnswered("acme", "calendar:c", "d2", "exists", "DeleteCalendar", "", "over")
+    ]
     assert maker.command(declare("c", [(10, 12)], "k2"))[1] == copied("c", 3, [10], [12], False)
 
 

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from minutebook.cli import main, setting_parts
-from minutebook.environment import require_known_names
+from minutebook.cli.nouns import option_names
+from minutebook.environment import OPTIONS, names_of, require_known_names
 from minutebook.errors import SettingsError
 from minutebook.log.settings import KafkaSettings
+from minutebook.worker.settings import WorkerSettings
 from streams.settings import StreamsSettings
 
 Run = Callable[..., int]
@@ -209,6 +211,23 @@ def test_unknown_name_stops_the_start() -> None:
     with pytest.raises(SettingsError, match="did you mean MINUTEBOOK_STREAMS_GROUP"):
         require_known_names({"MINUTEBOOK_STREAMS_GRUOP": "x"}, StreamsSettings, KafkaSettings)
     require_known_names({"MINUTEBOOK_API_PORT": "1", "minutebook_streams_group": "x"}, StreamsSettings)
+
+
+def test_names_of_options_stop_no_start() -> None:
+    settings = [name for _, kind in setting_parts.installed() for name in names_of(kind)]
+    prefixes = tuple(part.prefix for part in setting_parts.PARTS)
+    options = {name for name in option_names() - set(settings) if name.startswith(prefixes)}
+    assert options
+    assert all(name.startswith(OPTIONS) for name in options)
+    require_known_names(dict.fromkeys(options, "x"), KafkaSettings, WorkerSettings)
+
+
+def test_worker_with_an_unknown_name_does_not_start(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MINUTEBOOK_WORKER_CONCURENCY", "3")
+    assert run("worker", "run", "nothing:app") == 2
+    assert "did you mean MINUTEBOOK_WORKER_CONCURRENCY?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("module", "code"), [("api", 2), ("streams", 1)])

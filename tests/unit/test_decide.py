@@ -182,7 +182,7 @@ def test_a_queue_for_named_tenants_refuses_the_others(maker: LogMaker) -> None:
 def test_the_same_body_again_is_answered_and_another_is_refused(maker: LogMaker) -> None:
     maker.command(submit("a", payload=b"1"))
     (event,) = maker.command(submit("a", payload=b"1", command_id="again"))
-    assert event == facts.CommandAnswered("acme", "a", "again", "exists")
+    assert event == facts.CommandAnswered("acme", "a", "again", "exists", "SubmitJob")
     assert refused(maker.command(submit("a", payload=b"2"))) == ("id_exists", "id")
     keyed = submit("a", payload=b"2", is_keyed=True)
     assert refused(maker.command(keyed)) == ("key_reused", "Idempotency-Key")
@@ -192,7 +192,7 @@ def test_the_id_of_a_closed_job_is_not_given_out(maker: LogMaker) -> None:
     maker.command(submit("a"))
     maker.command(cancel("a"))
     (event,) = maker.command(submit("a", command_id="again"))
-    assert event == facts.CommandAnswered("acme", "a", "again", "exists")
+    assert event == facts.CommandAnswered("acme", "a", "again", "exists", "SubmitJob")
     assert refused(maker.command(submit("a", task="u"))) == ("id_exists", "id")
     assert job_status(maker, "a") == "cancelled"
 
@@ -303,7 +303,7 @@ def test_a_cancel_of_a_cancelled_job_is_answered(maker: LogMaker) -> None:
     maker.command(submit("a"))
     maker.command(cancel("a"))
     assert maker.command(cancel("a", command_id="c")) == [
-        facts.CommandAnswered("acme", "a", "c", "cancelled")
+        facts.CommandAnswered("acme", "a", "c", "cancelled", "CancelJob")
     ]
 
 
@@ -382,7 +382,7 @@ def test_a_queue_is_declared_and_copied_at_its_home(maker: LogMaker) -> None:
 def test_a_queue_declared_alike_stays_and_differently_changes(maker: LogMaker) -> None:
     maker.command(DeclareQueue(name="mail", command_id="q1", issued_at=T0, tenants=["a", "b"]))
     same = DeclareQueue(name="mail", command_id="q2", issued_at=T0, tenants=["b", "a"])
-    assert maker.command(same) == [facts.CommandAnswered("", "mail", "q2", "exists")]
+    assert maker.command(same) == [facts.CommandAnswered("", "mail", "q2", "exists", "DeclareQueue")]
     changed = maker.command(DeclareQueue(name="mail", command_id="q3", issued_at=T0, is_open=True))
     assert changed[1] == facts.QueueCopied("mail", 2, True, [])
 

@@ -54,7 +54,7 @@ def test_same_type_makes_no_new_version(book: Book) -> None:
         facts.TaskDeclared("mail.send", 1, '{"type":"object"}', "d1", "me", T0)
     ]
     assert take(book, declare('{"type":"object"}', "d2")) == [
-        facts.CommandAnswered("", "mail.send", "d2", "exists")
+        facts.CommandAnswered("", "mail.send", "d2", "exists", "DeclareTask", "me")
     ]
     assert take(book, declare("", "d3")) == [facts.TaskDeclared("mail.send", 2, "", "d3", "me", T0)]
     assert take(book, declare('{"type":"object"}', "d4"))[0].version == 3  # type: ignore[union-attr]
@@ -98,7 +98,9 @@ def test_bad_name_of_a_task_is_refused(book: Book, name: str) -> None:
 
 def test_wish_is_remembered_and_the_same_wish_changes_nothing(book: Book) -> None:
     assert take(book, ask("quiet", "a1")) == [facts.WorkerAsked("w1", "quiet", "a1", "me", "why", T0)]
-    assert take(book, ask("quiet", "a2")) == [facts.CommandAnswered("", "w1", "a2", "exists")]
+    assert take(book, ask("quiet", "a2")) == [
+        facts.CommandAnswered("", "w1", "a2", "exists", "AskWorker", "me", "why")
+    ]
     assert isinstance(take(book, ask("resume", "a3"))[0], facts.WorkerAsked)
     assert isinstance(take(book, ask("stop", "a4"))[0], facts.WorkerAsked)
     assert book.remembered(book.asked, b"w1") == "stop"

@@ -10,12 +10,13 @@ import msgspec
 import pytest
 
 from minutebook.domain import events as facts
+from minutebook.history.bodies import event_body
 from minutebook.history.steps import KINDS, Step, Wanted, steps_of
 from minutebook.history.story import WORDS, sentence
 from minutebook.ids import job_of
 from minutebook.wire.frames import Frame
 from replay.frames import frames_of
-from replay.story import home_of, step_body, steps_in, wanted_of
+from replay.story import home_of, steps_in, wanted_of
 from tests.simulation.busy_log import BusyLog
 from tests.simulation.copies import CopiedLog
 from tests.simulation.log_maker import LogMaker, failure, pause, submit
@@ -99,7 +100,7 @@ def test_a_step_is_a_sentence_and_json_and_has_a_place_of_its_own(seed: int) -> 
             assert text[0].isupper() or text[0].isdecimal()
             assert "None" not in text
             assert not re.search(r"(^|[ :(])-1\b", text)
-            msgspec.json.encode(step_body(step))
+            msgspec.json.encode(event_body(step))
 
 
 def test_the_story_of_an_execution_is_a_part_of_its_jobs() -> None:

@@ -76,7 +76,7 @@ def test_a_limit_may_bound_nothing(maker: LogMaker) -> None:
 def test_a_limit_declared_alike_stays_and_differently_changes(maker: LogMaker) -> None:
     maker.command(declare("k", concurrency=3))
     assert maker.command(declare("k", "l2", concurrency=3)) == [
-        facts.CommandAnswered("acme", "limit:k", "l2", "exists")
+        facts.CommandAnswered("acme", "limit:k", "l2", "exists", "DeclareLimit", "me")
     ]
     assert maker.command(declare("k", "l3", rate_count=2, rate_period_ms=1_000))[1] == copied(
         "k", 2, -1, 2, 1_000, -1, False
@@ -134,7 +134,9 @@ def test_a_pause_outlasts_a_change_of_the_bounds_and_ends_when_resumed(maker: Lo
         "k", 3, 4, -1, -1, T0 + 30_000, False
     )
     assert maker.command(pause("k", "p2"))[1] == copied("k", 4, 4, -1, -1, -1, False)
-    assert maker.command(pause("k", "p3")) == [facts.CommandAnswered("acme", "limit:k", "p3", "exists")]
+    assert maker.command(pause("k", "p3")) == [
+        facts.CommandAnswered("acme", "limit:k", "p3", "exists", "PauseLimit")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,9 @@ def test_a_deleted_limit_holds_no_more_and_comes_back_as_a_later_version(maker: 
     maker.command(pause("k", until=T0 + 30_000), stamp=T0)
     assert maker.command(delete("k"))[1] == copied("k", 3, -1, -1, -1, -1, True)
     assert maker.book.limit("acme", "k") is None
-    assert maker.command(delete("k", "d2")) == [facts.CommandAnswered("acme", "limit:k", "d2", "exists")]
+    assert maker.command(delete("k", "d2")) == [
+        facts.CommandAnswered("acme", "limit:k", "d2", "exists", "DeleteLimit")
+    ]
     assert refusal(maker.command(pause("k", "p2"))).reason == "not_found"
     assert maker.command(declare("k", "l2", concurrency=3))[1] == copied("k", 4, 3, -1, -1, -1, False)
 

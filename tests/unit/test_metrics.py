@@ -167,6 +167,7 @@ class Counter:
         self.desk.cycle(after_ms)
         self.counting.acknowledged(self.desk.sessions.acknowledged)
         self.counting.frame(self.desk.last.placed, self.desk.last.now, self.desk.core.decided)
+        self.counting.outputs(self.desk.granted, self.desk.last.now)
 
     def grew(self, act: Callable[[], object], **asked: tuple[object, tuple[str, ...]]) -> dict[str, float]:
         before = {name: value(*which) for name, which in asked.items()}

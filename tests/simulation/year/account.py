@@ -82,13 +82,17 @@ class Account:
 
     def dates_changed(self, now: int) -> None:
         """A calendar of its tenant is another one. What is due already is decided as such, unless a pause holds it back: then
-        from the next instant on, as it was known. A schedule that has come to its end stays there."""
+        from the next instant on, as it was known. A schedule that has come to its end stays there; whether it has, is known
+        when all changes that are on record were followed."""
         first, after = self.first, max(now, self._through)
         if self.status == "paused" and first is not None:
             after = min(first - 1, after)
         if self._dates and not self._ended:
             self._choose(after)
-            self._ended = self._has_ended
+
+    def dates_followed(self) -> None:
+        """Its next instant was computed anew, by all calendars as they are now."""
+        self._ended = self._ended or self._has_ended
 
     def _choose(self, after: int) -> None:
         """Of the instants after `after`, those on dates that the calendars allow."""

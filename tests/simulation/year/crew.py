@@ -10,6 +10,9 @@ from typing import Final, NamedTuple
 from minutebook.domain.records import CancelledByTask, Failed, FullPulse, Pulse, QueueOffer, Report, Succeeded
 
 LEASE_MS: Final = 600_000
+FULL_MS: Final = 3_600_000
+"""So often it says all that it holds."""
+NEVER: Final = -FULL_MS
 OFFER: Final = 60_000
 _LONG: Final = 0.02
 _FAILS: Final = 0.004
@@ -42,7 +45,7 @@ class Crew:
         self._last_token = -1
         self._runs: list[Run] = []
         self._stopping: set[int] = set()
-        self._pulsed_at: int | None = None
+        self._pulsed_at = self._told_at = NEVER
 
     def die(self) -> str:
         """It comes back as another session, and holds nothing; the session that is over."""
@@ -63,7 +66,7 @@ class Crew:
 
     def hear_anew(self) -> None:
         """The owner is another one: it must be told everything."""
-        self._pulsed_at = None
+        self._told_at = NEVER
 
     def report(self, now: int, *, is_idle: bool = False) -> Report | None:
         """What it says now; None if there is nothing to say."""
@@ -71,14 +74,15 @@ class Crew:
         while self._runs and (self.is_in_a_hurry or self._runs[0].ends_at <= now):
             ended.append(heapq.heappop(self._runs))
         stopped = self._stopped()
-        is_full = self._pulsed_at is None or now - self._pulsed_at > LEASE_MS // 2
-        if not (ended or stopped or is_full):
+        is_full = now - self._told_at > FULL_MS
+        if not (ended or stopped or is_full or now - self._pulsed_at > LEASE_MS // 2):
             return None
         self._sequence += 1
         pulse = Pulse(0 if is_idle else OFFER, self._last_token)
         full = self._full() if is_full else None
+        self._pulsed_at = now
         if is_full:
-            self._pulsed_at = now
+            self._told_at = now
         failed = [_failed(run) for run in ended if self._chance.random() < _FAILS]
         names = {one.token for one in failed}
         succeeded = _succeeded([run for run in ended if run.token not in names]) if ended else None

@@ -183,6 +183,10 @@ class Judge:
         """The jobs of a calendar follow a change of it, a moment later; one whose instant is unchanged is not named."""
         for tenant, job_id, next_at in zip(event.tenant, event.job_ids, event.next_at, strict=True):
             self._check_next(job_id, self.accounts[event.tenants[tenant], job_id], next_at)
+        kind, _, subject = event.work.partition(":")
+        if kind == "calendar" and event.is_finished:
+            for account in self._accounts_of(*subject.split(":")):
+                account.dates_followed()
 
     def _accounts_of(self, tenant: str, calendar: str) -> list[Account]:
         return [

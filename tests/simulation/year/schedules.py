@@ -70,9 +70,9 @@ def few_a_day(chance: random.Random) -> Fields:
 
 
 def hourly(chance: random.Random) -> Fields:
-    """Every hour or half of one."""
+    """Every hour or half of one; not a quarter off all others, that would be a moment of its own each time."""
     cron = chance.choice(("0 * * * *", "30 * * * *", "@hourly", "*/30 * * * *", "*/30 6-20 * * 1-5"))
-    return {"cron": cron, "zone": zone_name(chance)}
+    return {"cron": cron, "zone": chance.choice(ZONES)}
 
 
 def hashed(chance: random.Random) -> Fields:
@@ -123,7 +123,7 @@ def interval(chance: random.Random) -> Fields:
     """An interval, counted from a start on a quarter of an hour or from the moment of the submission."""
     every_ms = chance.choice((DAY, DAY, 7 * DAY, 36 * HOUR, 12 * HOUR, 15 * HOUR, 25 * HOUR))
     given: Fields = {"every_ms": every_ms}
-    if chance.random() < 0.7:
+    if chance.random() < 0.9:
         given["timing"] = {"start_at": quarter(chance, START, START + 30 * DAY)}
     return given
 
@@ -165,14 +165,14 @@ def quarter(chance: random.Random, first: int, last: int) -> int:
 
 
 KINDS: Final[tuple[tuple[Callable[[random.Random], Fields], int], ...]] = (
-    (daily, 560),
+    (daily, 590),
     (few_a_day, 60),
-    (hourly, 20),
+    (hourly, 10),
     (hashed, 50),
     (special, 80),
     (seconds, 30),
     (interval, 70),
-    (every_text, 30),
+    (every_text, 10),
     (minutes, 30),
     (tens_of_seconds, 10),
     (once, 60),

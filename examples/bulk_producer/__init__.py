@@ -1,0 +1,1 @@
+"""A producer that writes `job-commands` itself, by the schema files alone."""
