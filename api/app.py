@@ -16,7 +16,7 @@ from api.guard import Guard, trace_id_of
 from api.openapi import scope_of
 from api.pages import dead_letters as dead_letter_pages
 from api.pages import executions as execution_pages
-from api.pages import faults, job_edit, login, static_files
+from api.pages import faults, job_edit, login, past, static_files
 from api.pages import job as job_page
 from api.pages import jobs as job_pages
 from api.pages.live_pages import LIVE_PAGES
@@ -63,6 +63,7 @@ _PAGES: Final = (
     job_edit,
     job_page,
     execution_pages,
+    past,
     dead_letter_pages,
     faults,
     login,

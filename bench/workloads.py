@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from bench import creating, fairness, long_runs, streams
+from bench import creating, fairness, lists, long_runs, streams
 from bench.results import Repetition
 from bench.rig import BenchError, Fault, Options, Rig, Say, choose_t_ms, measured, running
 
@@ -124,6 +124,7 @@ def workloads(seconds: int | None) -> dict[str, Workload]:
         "W3": Workload("light: 50 runs a second", 50 * light_s, of_rate(50)),
         "W6": Workload("creating, in four ways", 100_000, creating.measure),
         "W7": Workload("faults at 500 runs a second", 100_000, faults),
+        "W10": Workload("lists while events fold in, attempts stored", 1_000_000, lists.measure),
         "fairness": Workload("tenants with one job each beside a crowd", 100_000, fairness.measure),
         "SSE": Workload("readers of the live stream at one API process", 1_000, streams.measure),
         "long": Workload("runs that take longer than a lease", 10_000, long_runs.measure),

@@ -13,6 +13,8 @@ from api.view import View
 from minutebook.client.models import Outcome
 from minutebook.ids import job_of
 
+PURGED: Final = "purged"
+"""Of a job that is taken out of the views."""
 CLOSED: Final = frozenset({"completed", "dead", "cancelled"})
 
 
@@ -46,8 +48,7 @@ def _execution(view: View, subject: Subject, _: int) -> Iterator[Standing]:
 
 def _job(view: View, subject: Subject, _: int) -> Iterator[Standing]:
     progress = view.progress(subject.tenant, subject.id)
-    if progress is not None:
-        yield Standing(subject, progress.status, subject.id)
+    yield Standing(subject, PURGED if progress is None else progress.status, subject.id)
 
 
 def _operation(view: View, subject: Subject, _: int) -> Iterator[Standing]:

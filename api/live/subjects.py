@@ -123,6 +123,7 @@ _SUBJECTS: Final[dict[type, Callable[[Any, int], Iterator[Subject]]]] = {
     facts.JobPaused: _job,
     facts.JobResumed: _job,
     facts.JobCancelled: _cancelled,
+    facts.JobPurged: _job,
     facts.JobsRescheduled: _rescheduled,
     facts.OperationStarted: _operation_fact,
     facts.OperationCancelled: _operation_fact,

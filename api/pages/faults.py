@@ -7,7 +7,7 @@ from fastapi import Request, Response
 from api.guard import trace_id_of
 from api.pages.access import page_router
 from api.pages.rendering import redirect, render
-from api.pages.session import path_of
+from api.pages.session import is_fragment, path_of
 from api.problems import TABLE, Refused, problem_of, response_of
 
 router = page_router()
@@ -17,13 +17,15 @@ def answer(request: Request, refused: Refused) -> Response:
     """The response to a refusal: who asked for a page gets one, and is sent to log in where that is what is missing."""
     if not _is_for_page(request):
         return response_of(refused, trace_id_of(request))
-    if refused.code == "no-credential" and not _is_fragment(request):
+    if refused.code == "no-credential" and not is_fragment(request):
         return redirect(request, "/login", next=_wanted(request))
     kind = TABLE[refused.code]
     headers = dict(refused.headers)
     if kind.retry_after_s is not None:
         headers["retry-after"] = str(kind.retry_after_s)
-    template = "problem_fragment.html" if _is_fragment(request) else "fault.html"
+    if refused.code == "no-credential":
+        headers["hx-refresh"] = "true"  # the whole page, which leads to the login
+    template = "problem_fragment.html" if is_fragment(request) else "fault.html"
     problem = problem_of(refused, trace_id_of(request))
     return render(request, template, kind.status, headers, problem=problem, retry_s=kind.retry_after_s)
 
@@ -39,11 +41,7 @@ async def show_problem(request: Request, code: str) -> Response:
 def _is_for_page(request: Request) -> bool:
     if path_of(request).startswith("/v1/"):
         return False
-    return "text/html" in request.headers.get("accept", "") or _is_fragment(request)
-
-
-def _is_fragment(request: Request) -> bool:
-    return request.headers.get("hx-request") == "true"
+    return "text/html" in request.headers.get("accept", "") or is_fragment(request)
 
 
 def _wanted(request: Request) -> str:

@@ -101,6 +101,12 @@ async def _run_now(services: Services, caller: Caller, job_id: str, form: Form) 
     return Done("The job runs once, beside its schedule.", decision, path)
 
 
+async def _purge(services: Services, caller: Caller, job_id: str, form: Form) -> Done:
+    check_confirmed(form)
+    decision = await job_changes.purge(services, caller, job_id, wish_of(form), asked_in(form))
+    return Done(f"The job {job_id} and its history are shown no more.", decision, "/jobs")
+
+
 async def _backfill(services: Services, caller: Caller, job_id: str, form: Form) -> Done:
     wish = _backfill_wish(job_id, form)
     started = await operations.start(services, caller, wish, f"jobs/{job_id}/backfill", asked_in(form))
@@ -112,6 +118,7 @@ _ACTIONS: Final = {
     "resume": Action(Scope.JOBS_WRITE, _resume),
     "cancel": Action(Scope.JOBS_WRITE, _cancel),
     "run_now": Action(Scope.JOBS_WRITE, _run_now),
+    "purge": Action(Scope.JOBS_OPERATE, _purge),
     "backfill": Action(Scope.JOBS_OPERATE, _backfill),
 }
 

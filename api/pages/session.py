@@ -100,3 +100,8 @@ def _set(request: Request, response: Response, name: str, value: dict[str, Any],
 def _is_https(request: Request) -> bool:
     # A proxy that ends TLS says so; whoever lies only makes the cookie stricter.
     return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
+
+
+def is_fragment(request: Request) -> bool:
+    """Whether a script of ours asks for a part of a page."""
+    return request.headers.get("hx-request") == "true"

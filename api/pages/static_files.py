@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
+from api.pages.compression import file_body
 from api.problems import Refused
 
 router = APIRouter(include_in_schema=False)
@@ -53,4 +54,5 @@ async def get_static(request: Request, digest: str, name: str) -> Response:
     found = FILES.get(name)
     if found is None or found.digest != digest:
         raise Refused("not-found")
-    return Response(found.content, headers=_FOR_EVER, media_type=found.media_type)
+    body, saying = file_body(request, found.content)
+    return Response(body, headers=_FOR_EVER | saying, media_type=found.media_type)

@@ -18,12 +18,14 @@ from minutebook.client.audit_models import AuditPage
 from minutebook.client.times import parse_instant
 from minutebook.domain.subjects import KIND_OF
 from minutebook.domain.view_audit import AT_MAX
+from minutebook.ids import is_name
 
 router = APIRouter()
 Auditing = Annotated[Caller, Depends(Allowed(Scope.AUDIT_READ))]
 _PATH: Final = "/v1/audit-log"
 _TEXT_CHARS_MAX: Final = 300
-_NAMES: Final = ("key", "command", "subject", "accepted", "from", "until")
+_NAME: Final = r"^[A-Za-z0-9._-]{1,128}$"
+FILTERS: Final = ("key", "command", "subject", "accepted", "from", "until")
 
 
 @router.get(
@@ -32,10 +34,13 @@ _NAMES: Final = ("key", "command", "subject", "accepted", "from", "until")
     openapi_extra=described(
         answers={200: AuditPage},
         parameters=(
-            query_name("key", "Only what came with the key of this id.", maxLength=128),
+            query_name("key", "Only what came with the key of this id.", pattern=_NAME),
             query_name("command", "Only commands of this kind.", enum=sorted(KIND_OF)),
             query_name(
-                "subject", "Only what is about the job, execution, queue … of this name.", maxLength=300
+                "subject",
+                "Only what is about the job, execution, queue … of this name.",
+                minLength=1,
+                maxLength=_TEXT_CHARS_MAX,
             ),
             query_name("accepted", "`false`: only what was refused.", enum=["true", "false"]),
             query_name("from", "Only what was decided then or later.", format="date-time"),
@@ -55,18 +60,19 @@ async def list_audit_log(request: Request, caller: Auditing) -> Response:
     """
     services = services_of(request)
     check_accept(request)
-    query = query_of(request, *_NAMES, "limit", "cursor")
-    wanted, limit = _filter(query), limit_of(query)
+    query = query_of(request, *FILTERS, "limit", "cursor")
+    wanted, limit = audit_filter(query), limit_of(query)
     await caught_up(request, services)
     page = audit_page(services, caller, wanted, limit, query.get("cursor"))
     return json_response(page, headers=next_link(_PATH, query, page.next_cursor))
 
 
-def _filter(query: dict[str, str]) -> AuditFilter:
-    """Raises Refused (bad-parameter)."""
-    for name in ("key", "subject"):
-        if len(query.get(name, "")) > _TEXT_CHARS_MAX:
-            raise refused_field(name, f"ends at {_TEXT_CHARS_MAX} characters", "bad-parameter")
+def audit_filter(query: dict[str, str]) -> AuditFilter:
+    """The commands that a query asks for. Raises Refused (bad-parameter)."""
+    if "key" in query and not is_name(query["key"]):
+        raise refused_field("key", "must be the id of a key, not the key", "bad-parameter")
+    if "subject" in query and not 1 <= len(query["subject"]) <= _TEXT_CHARS_MAX:
+        raise refused_field("subject", f"must have 1 to {_TEXT_CHARS_MAX} characters", "bad-parameter")
     command, accepted = query.get("command", ""), query.get("accepted")
     if "command" in query and command not in KIND_OF:
         raise refused_field("command", f"must be one of {', '.join(sorted(KIND_OF))}", "bad-parameter")

@@ -14,7 +14,7 @@ from api.history import story_of, why_of, why_of_execution
 from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
 from api.problems import Refused, refused_field
 from api.services import Services, services_of
-from minutebook.client.history_models import HistoryPage, WhyAnswer
+from minutebook.client.history_models import HistoryEvent, HistoryPage, WhyAnswer
 from minutebook.client.times import parse_instant
 from minutebook.history.bodies import event_body, why_body
 from minutebook.history.steps import Wanted
@@ -39,17 +39,30 @@ async def list_job_events(request: Request, caller: Reading, job_id: str) -> Res
     query = query_of(request, "limit", "cursor")
     limit = limit_of(query)
     await caught_up(request, services)
+    page = await events_page(services, caller, job_id, limit, query.get("cursor"))
+    return json_response(page, headers=next_link(f"/v1/jobs/{job_id}/events", query, page.next_cursor))
+
+
+async def events_page(
+    services: Services, caller: Caller, job_id: str, limit: int, cursor: str | None
+) -> HistoryPage:
+    """What the log says of a job from `cursor` on. Raises Refused."""
     _check_job(services, caller, job_id)
     scope = f"{caller.tenant}/{job_id}/events"
-    start = int(open_cursor(services.keyring.secret, scope, query["cursor"])) if "cursor" in query else 0
+    start = 0 if cursor is None else int(open_cursor(services.keyring.secret, scope, cursor))
     steps = (await story_of(services, Wanted(caller.tenant, job_id)))[start:]
     items = [event_body(step) for step in steps[:limit]]
     if len(steps) <= limit:
-        return json_response(HistoryPage(items, None))
+        return HistoryPage(items, None)
     # Nothing is ever put between what is there: a number is a place.
-    cursor = seal_cursor(services.keyring.secret, scope, str(start + limit).encode())
-    link = next_link(f"/v1/jobs/{job_id}/events", query, cursor)
-    return json_response(HistoryPage(items, cursor), headers=link)
+    following = seal_cursor(services.keyring.secret, scope, str(start + limit).encode())
+    return HistoryPage(items, following)
+
+
+async def events_of_execution(services: Services, caller: Caller, name: str) -> list[HistoryEvent]:
+    """What the log says of an execution. Raises Refused."""
+    _check_execution(services, caller, name)
+    return [event_body(step) for step in await story_of(services, Wanted(caller.tenant, job_of(name), name))]
 
 
 @router.get(
@@ -82,10 +95,19 @@ async def explain_execution(request: Request, caller: Reading, execution_id: str
     check_accept(request)
     query_of(request)
     await caught_up(request, services)
-    if not is_execution_id(execution_id):
+    return json_response(await why_execution(services, caller, execution_id))
+
+
+async def why_execution(services: Services, caller: Caller, name: str) -> WhyAnswer:
+    """Why an execution ran, ran late, waits, or did not run. Raises Refused."""
+    _check_execution(services, caller, name)
+    return why_body(await why_of_execution(services, caller.tenant, name))
+
+
+def _check_execution(services: Services, caller: Caller, name: str) -> None:
+    if not is_execution_id(name):
         raise Refused("not-found")
-    _check_job(services, caller, job_of(execution_id))
-    return json_response(why_body(await why_of_execution(services, caller.tenant, execution_id)))
+    _check_job(services, caller, job_of(name))
 
 
 def _check_job(services: Services, caller: Caller, job_id: str) -> None:

@@ -255,7 +255,16 @@ async def purge_job(request: Request, caller: Operating, job_id: str) -> Respons
     """A closed job and its history are shown no more. The log stays, and so does its id for 8 days."""
     services = _asked(request, job_id)
     wish = await read_wish(request, services.settings.body_timeout_s)
-    asked = asked_of(request)
+    decision = await purge(services, caller, job_id, wish, asked_of(request))
+    if decision.row is None:
+        return accepted_later(decision)
+    response = json_response(None, 204, token=decision.token())
+    response.body = b""
+    return response
+
+
+async def purge(services: Services, caller: Caller, job_id: str, wish: Wish, asked: Asked) -> Decision:
+    """Take a closed job out of the views. Raises Refused."""
     command = PurgeJob(
         tenant=caller.tenant,
         job_id=job_id,
@@ -264,12 +273,7 @@ async def purge_job(request: Request, caller: Operating, job_id: str) -> Respons
         actor=caller.actor,
         reason=wish.reason,
     )
-    decision = await decide_for_job(services, command, asked.wait_s)
-    if decision.row is None:
-        return accepted_later(decision)
-    response = json_response(None, 204, token=decision.token())
-    response.body = b""
-    return response
+    return await decide_for_job(services, command, asked.wait_s)
 
 
 @router.get(

@@ -32,7 +32,13 @@ Until = Annotated[str | None, typer.Option("--until", help="Only those before.")
 
 def asked(kind: str, words: list[str] | None, **options: str | None) -> dict[str, str]:
     """Arguments for the client's call of a list, from words and options. Raises BadParameter."""
-    names = JOB_NAMES if kind == "job" else EXECUTION_NAMES
+    renamed = _CLIENT_NAMES[kind]
+    found = read_words(JOB_NAMES if kind == "job" else EXECUTION_NAMES, words, **options)
+    return {renamed.get(name, name): value for name, value in found.items()}
+
+
+def read_words(names: tuple[str, ...], words: list[str] | None, **options: str | None) -> dict[str, str]:
+    """What words and options ask for, by the `names` of the grammar. Raises BadParameter."""
     found = {name.rstrip("_"): value for name, value in options.items() if value is not None}
     for word in words or ():
         name, colon, value = word.partition(":")
@@ -41,5 +47,4 @@ def asked(kind: str, words: list[str] | None, **options: str | None) -> dict[str
         if name in found:
             raise typer.BadParameter(f"{name} is given twice")
         found[name] = value
-    renamed = _CLIENT_NAMES[kind]
-    return {renamed.get(name, name): value for name, value in found.items()}
+    return found

@@ -67,7 +67,18 @@ NOUNS: Final = {
     "task": Noun("task", "Tasks: what workers can run, and the payloads they take."),
     "tenant": Noun("tenant", "Tenants that you may see."),
     "topics": Noun("topics", "The topics of one installation.", extra="embedded"),
+    "upcoming": Noun(
+        "upcoming",
+        "List the minutes, hours or days in which jobs are due, and how many; a job that recurs counts once, at its next "
+        "instant.",
+        "upcoming",
+    ),
     "version": Noun("version", "Print the version.", "version"),
+    "watch": Noun(
+        "watch",
+        "Print a line for each thing that changes, as it stands then, until Ctrl-C. With JSON, a change a line.",
+        "watch",
+    ),
     "worker": Noun("workers", "Workers: processes that run tasks.", extra="worker"),
 }
 

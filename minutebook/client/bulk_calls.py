@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import httpx
@@ -12,7 +12,7 @@ from minutebook.client.answers import decoded
 from minutebook.client.bulk import IN_FLIGHT, LINGER_S, Body, Submitted, Tally, submit_each
 from minutebook.client.errors import RefusedError, UnavailableError
 from minutebook.client.mint import mint_id
-from minutebook.client.models import BatchResult, Command, Job, JobRequest, WholeExecution
+from minutebook.client.models import BatchRequest, BatchResult, Command, Job, JobRequest, WholeExecution
 from minutebook.client.times import parse_instant
 from minutebook.ids import execution_id
 
@@ -85,6 +85,12 @@ class BulkCalls(ABC):
             raise RefusedError(f"{found.reason}: {found.detail}")
         return await self.get(str(found.job_id))
 
+    async def submit_many(self, jobs: Sequence[JobRequest], *, key: str | None = None) -> BatchResult:
+        """Create up to 500 jobs; job n has the idempotency key `<key>/<n>`. Each may be refused alone."""
+        headers = {"idempotency-key": key or mint_id()}
+        body = BatchRequest(list(jobs))
+        return decoded(await self._send("POST", "/v1/jobs/batch", body=body, headers=headers), BatchResult)
+
     async def submit_all(
         self,
         jobs: Iterable[JobRequest] | AsyncIterable[JobRequest],
@@ -151,6 +157,10 @@ class SyncBulkCalls(ABC):
     def run(self, job: JobRequest, *, wait: int = 30, key: str | None = None) -> WholeExecution:
         """See `Client.run`."""
         return self._run(self._client.run(job, wait=wait, key=key))
+
+    def submit_many(self, jobs: Sequence[JobRequest], *, key: str | None = None) -> BatchResult:
+        """See `Client.submit_many`."""
+        return self._run(self._client.submit_many(jobs, key=key))
 
     def submit_all(
         self,

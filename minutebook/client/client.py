@@ -39,8 +39,6 @@ from minutebook.client.models import (
     Alert,
     AlertKind,
     AlertPage,
-    BatchRequest,
-    BatchResult,
     Cause,
     Command,
     DeadLetter,
@@ -150,12 +148,6 @@ class Client(
         headers = {"idempotency-key": key or mint_id()}
         answer = await self._send("POST", "/v1/jobs", body=job, headers=headers)
         return _decided(answer, Job)
-
-    async def submit_many(self, jobs: Sequence[JobRequest], *, key: str | None = None) -> BatchResult:
-        """Create up to 500 jobs; job n has the idempotency key `<key>/<n>`. Each may be refused alone."""
-        headers = {"idempotency-key": key or mint_id()}
-        body = BatchRequest(list(jobs))
-        return _decoded(await self._send("POST", "/v1/jobs/batch", body=body, headers=headers), BatchResult)
 
     async def get(self, job_id: str) -> Job:
         """A job as it stands."""
@@ -416,10 +408,6 @@ class SyncClient(
     def submit(self, job: JobRequest, *, key: str | None = None) -> Job | Command:
         """See `Client.submit`."""
         return self._run(self._client.submit(job, key=key))
-
-    def submit_many(self, jobs: Sequence[JobRequest], *, key: str | None = None) -> BatchResult:
-        """See `Client.submit_many`."""
-        return self._run(self._client.submit_many(jobs, key=key))
 
     def get(self, job_id: str) -> Job:
         """See `Client.get`."""

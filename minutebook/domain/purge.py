@@ -13,7 +13,7 @@ from minutebook.domain.book import Book, Family
 from minutebook.domain.commands import REASON_CHARS_MAX, JobCommand, PurgeJob, SubmitJob
 from minutebook.domain.events import Event
 from minutebook.domain.record_folds import answer
-from minutebook.domain.refusal import Refusal
+from minutebook.domain.refusal import Refusal, answered
 from minutebook.domain.state import NONE_AT, Answer, Job
 from minutebook.errors import BrokenFrameError
 
@@ -41,7 +41,7 @@ def about_purged(command: JobCommand) -> Event:
     if isinstance(command, SubmitJob):
         raise Refusal("id_exists", "id", "a job with this id was purged; take another id")
     if isinstance(command, PurgeJob):
-        return facts.CommandAnswered(command.tenant, command.job_id, command.command_id, PURGED)
+        return answered(command, PURGED)
     raise Refusal("not_found", "id", "no such job")
 
 

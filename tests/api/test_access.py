@@ -170,7 +170,7 @@ async def test_health_needs_no_credential(callers: Callers) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
     [
-        ("GET", "/", 404, "not-found"),
+        ("GET", "/", 401, "no-credential"),  # a page: it takes a session alone
         ("GET", "/v1", 404, "not-found"),
         ("GET", "/v1/jobs/", 404, "not-found"),
         ("GET", "/docs", 404, "not-found"),

@@ -49,6 +49,7 @@ LINES = {
     "get_readyz": "doctor --no-kafka",
     "get_task": "task show t",
     "get_tenant_limit": "limit show --tenant-wide",
+    "get_upcoming": "upcoming --by hour",
     "get_worker": "worker show w",
     "list_alerts": "alert list",
     "list_all_executions": "execution list",
@@ -62,6 +63,7 @@ LINES = {
     "list_keys": "key list",
     "list_limits": "limit list",
     "list_operations": "operation list",
+    "list_partitions": "partition list",
     "list_queues": "queue list",
     "list_tasks": "task list",
     "list_tenants": "tenant list",
@@ -70,6 +72,7 @@ LINES = {
     "pause_limit": "limit pause l --until 1m",
     "pause_queue": "queue pause default",
     "pause_tenant_limit": "limit pause --tenant-wide --until 1m",
+    "purge_job": "job purge z --yes",
     "put_job": "apply FILE",
     "quiet_worker": "worker quiet w",
     "redrive_dead_letters": "dead-letter redrive --all --yes",
@@ -87,6 +90,7 @@ LINES = {
     "set_tenant_limit": "limit set --tenant-wide --concurrency 1",
     "start_operation": "operation start pause --all --yes",
     "stop_worker": "worker stop w --yes",
+    "stream_changes": "watch status:running",
 }
 """Operation -> a command line that reaches it; `FILE` declares a job."""
 EXCEPTIONS = {
@@ -113,6 +117,8 @@ class Reached(httpx.AsyncBaseTransport):
             if route.matches(scope)[0] is Match.FULL:
                 self.operations.add(str(route.operation_id))
                 break
+        if request.url.path == "/v1/stream":
+            raise KeyboardInterrupt  # a stream does not end, which httpx in memory waits for
         return await self._api.handle_async_request(request)
 
 

@@ -22,6 +22,7 @@ from minutebook.client.models import Job
 from tests.api import runs
 from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation, installation
+from tests.api.test_history import MemoryRecords
 from tests.api.test_pages import browser_of, log_in
 
 PATHS = ["/jobs", "/jobs/a", "/executions/a:1", "/dead-letters", "/jobs/new", "/jobs/a/edit"]
@@ -309,3 +310,31 @@ def test_what_is_typed_wrong_is_named(field: str, text: str, says: str) -> None:
         create_body(values_of(None) | {"task": "t", "when": "now", field: text})
     (error,) = caught.value.errors
     assert (error.pointer, says in error.detail) == (f"/{field}", True)
+
+
+async def test_the_log_is_read_as_a_page_and_as_a_part_of_one(
+    browser: httpx.AsyncClient, world: Installation, callers: Callers
+) -> None:
+    await submit(callers, id="a", payload={"text": SCRIPT})
+    runs.come(world)
+    name = next(iter(world.services.view.executions("acme", "a", b"")))[1]
+    for step in range(5):
+        runs.tell(world, name, step / 10, SCRIPT)
+    assert (await browser.get(f"/executions/{name}/why")).status_code == 422
+    world.services.records = MemoryRecords(world)
+    for path in (f"/executions/{name}/why", f"/executions/{name}/events", "/jobs/a/events"):
+        page = (await browser.get(path)).text
+        part = (await browser.get(path, headers={"hx-request": "true"})).text
+        assert ("<html" in page, "<html" in part) == (True, False)
+        assert SCRIPT not in page
+    shown = (await browser.get("/jobs/a/events")).text
+    assert "5 of the same kind: progressed" in shown
+    assert shown.count('id="event-') == 3
+    assert (await browser.get("/jobs/b/events")).status_code == 404
+    assert (await browser.get("/executions/b:1/why", headers={"hx-request": "true"})).status_code == 404
+
+
+async def test_a_part_of_a_page_without_a_session_loads_the_page_anew(world: Installation) -> None:
+    async with browser_of(world) as browser:
+        answer = await browser.get("/executions/a:1/why", headers={"hx-request": "true"})
+    assert (answer.status_code, answer.headers["hx-refresh"]) == (401, "true")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
+import sys
 from collections.abc import Callable
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
+from api.live import changes as live
 from minutebook.cli import filters
+from minutebook.client import Client, ClientSettings, JobRequest
 from tests.api.cli_runs import Run, runner
 from tests.api.memory import NOW, Installation
 from tests.api.runs import come, fail, succeed
+from tests.api.test_live_calls import url as url  # the fixture
+from tests.docs.pages import ROOT
 
 Ids = Callable[..., list[str]]
 
@@ -179,6 +187,47 @@ def test_tail_begins_with_the_latest(
     assert run("job", "tail", "a", "--every", "1ms", "--lines", "2") == 130
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == names[1:]
+
+
+def test_upcoming_tells_when_jobs_are_due(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run("job", "submit", "t", "--id", "a", "--cron", "0 7 * * *")
+    capsys.readouterr()
+    assert run("upcoming", "--by", "hour", "-o", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["at"] for one in found["buckets"] if one["due"]] == ["2026-01-01T07:00:00.000Z"]
+    assert run("upcoming", "--by", "day") == 0
+    written = capsys.readouterr()
+    assert "2026-01-01T00:00:00.000Z" in written.out
+    assert "1 jobs are due." in written.err
+
+
+async def test_watch_prints_what_changes_until_it_is_interrupted(
+    url: str, world: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "TURN_S", 0.01)
+    given = {"MINUTEBOOK_CLIENT_URL": url, "MINUTEBOOK_CLIENT_API_KEY": "key-submitter"}
+    command = (sys.executable, "-m", "minutebook.cli", "watch", "task:t", "status:active", "-o", "jsonl")
+    async with asyncio.timeout(60):
+        watching = await asyncio.create_subprocess_exec(
+            *command, env=given, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        )
+        assert watching.stdout is not None
+        while not len(world.services.live):
+            await asyncio.sleep(0.01)
+        async with Client(ClientSettings(url=url, api_key=SecretStr("key-submitter"))) as client:
+            for name, task in (("a", "t"), ("b", "other"), ("c", "t")):
+                await client.submit(JobRequest(id=name, task=task, cron="@daily"))
+        lines = [json.loads(await watching.stdout.readline()) for _ in range(2)]
+        watching.send_signal(signal.SIGINT)
+        assert await watching.wait() == 130
+    assert [(line["kind"], line["id"], line["status"]) for line in lines] == [
+        ("job", "a", "active"),
+        ("job", "c", "active"),
+    ]
+
+
+def test_watch_takes_no_filter_that_the_stream_has_not(run: Run) -> None:
+    assert run("watch", "tag:x") == 2
 
 
 def test_tail_of_no_job_is_not_found(run: Run) -> None:

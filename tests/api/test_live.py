@@ -72,6 +72,16 @@ async def test_several_changes_of_a_subject_are_one(api: httpx.AsyncClient, worl
         assert sorted(await stream.changes()) == [("job", "a", "cancelled"), ("job", "b", "active")]
 
 
+async def test_purged_job_is_told(callers: Callers, world: Installation) -> None:
+    await create(callers["submitter"], "a")
+    await callers["submitter"].delete("/v1/jobs/a")
+    async with reader(world) as stream:
+        await stream.next("position")
+        answer = await callers["operator"].post("/v1/jobs/a/purge", json={"reason": "on request"})
+        assert answer.status_code == 204, answer.text
+        assert await stream.changes() == [("job", "a", "purged")]
+
+
 async def test_tenants_are_kept_apart_and_queues_shown_to_those_who_may_use_them(
     callers: Callers, world: Installation
 ) -> None:

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 import httpx
 import pytest
 
+from api.pages.static_files import address
 from minutebook.domain.commands import PauseQueue
 from tests.api.memory import Installation
 from tests.api.test_pages import browser_of, log_in
@@ -43,8 +44,11 @@ async def test_pages_are_for_those_who_may_read(
         async with browser_of(world) as nobody:
             answer = await nobody.get(path)
             assert (answer.status_code, answer.headers["location"][:6]) == (303, "/login"), path
-    assert (await browsers["viewer"].get("/partitions")).status_code == 403
-    assert (await browsers["operator"].get("/partitions")).status_code == 200
+    for path in ("/partitions", "/audit"):
+        assert (await browsers["viewer"].get(path)).status_code == 403
+        assert f'href="{path}"' not in (await browsers["viewer"].get("/")).text
+        assert (await browsers["operator"].get(path)).status_code == 200
+        assert f'href="{path}"' in (await browsers["operator"].get("/")).text
     for path in ("/workers/nobody", "/queues/none", "/limits/none", "/tenant-limit", "/operations/none"):
         answer = await browsers["operator"].get(path)
         assert (answer.status_code, "Not found" in answer.text) == (404, True), path
@@ -93,3 +97,13 @@ async def test_week_is_shown_by_hours_and_names_are_inert(
     assert "Thu 08 Jan" in shown
     assert "<script>" not in shown.split("<main")[1]
     assert '""onload' not in shown
+
+
+async def test_bodies_are_small_for_who_takes_gzip(browsers: dict[str, httpx.AsyncClient]) -> None:
+    for path in ("/upcoming", address("htmx.min.js")):
+        small = await browsers["viewer"].get(path, headers={"accept-encoding": "br, gzip;q=0.5"})
+        whole = await browsers["viewer"].get(path, headers={"accept-encoding": "gzip;q=0, br"})
+        assert (small.headers["content-encoding"], "content-encoding" in whole.headers) == ("gzip", False)
+        assert small.headers["vary"] == whole.headers["vary"] == "accept-encoding"
+        assert int(small.headers["content-length"]) < int(whole.headers["content-length"]) / 2
+        assert small.text == whole.text

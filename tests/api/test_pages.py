@@ -11,6 +11,7 @@ import pytest
 
 from api.pages.static_files import FILES, FOLDER, address
 from api.settings import ApiSettings, key_hash
+from tests.api.conftest import Callers
 from tests.api.memory import Installation, installation
 
 OURS = {"sec-fetch-site": "same-origin"}
@@ -100,15 +101,17 @@ async def test_a_login_leads_nowhere_else(browser: httpx.AsyncClient, following:
 
 
 async def test_a_session_ends_after_its_time_and_with_its_key(
-    browser: httpx.AsyncClient, world: Installation
+    browser: httpx.AsyncClient, world: Installation, callers: Callers
 ) -> None:
     await log_in(browser)
     world.clock.advance(12 * 3_600_000 - 1)
     assert (await browser.get("/login")).status_code == 303
     world.clock.advance(1)
     assert (await browser.get("/login")).status_code == 200
-    await log_in(browser)
-    world.services.keyring._keys.clear()
+    made = (await callers["admin"].post("/v1/keys", json={"label": "pages", "role": "viewer"})).json()
+    await log_in(browser, made["api_key"])
+    assert (await browser.get("/login")).status_code == 303
+    assert (await callers["admin"].post(f"/v1/keys/{made['id']}/revoke")).status_code == 200
     assert (await browser.get("/login")).status_code == 200
 
 

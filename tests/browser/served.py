@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page
 
 from api.server import QuietServer, server_config
 from tests.api.memory import Installation, installation
+from tests.api.test_history import MemoryRecords
 
 T = TypeVar("T")
 WIDTHS = (375, 1280)
@@ -56,6 +57,7 @@ def serve(**settings: Any) -> Iterator[Served]:
     """An installation that is served until the block ends. `settings`: of the API, beside those of the tests."""
     loop = asyncio.new_event_loop()
     world = installation(**settings)
+    world.services.records = MemoryRecords(world)
     server = QuietServer(server_config(world.app, "127.0.0.1", 0))
     thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve()))
     thread.start()

@@ -50,6 +50,11 @@ def test_a_dead_letter_is_read_and_run_again(visit: Visit, served: Served, tmp_p
     assert page.locator(".timeline svg").count() == 1
     assert SCRIPT in page.locator(".problem").first.inner_text()
     check_page(visit)
+    page.locator("summary", has_text="Why").click()
+    page.get_by_text("Dead", exact=True).wait_for()
+    page.locator("summary", has_text="What the log says").click()
+    page.locator(".lazy tr[id^=event-]").first.wait_for()
+    assert SCRIPT in page.locator(".lazy").last.inner_text()
     with page.expect_download() as download:
         page.get_by_role("link", name="JSON").click()
     download.value.save_as(tmp_path / "execution.json")

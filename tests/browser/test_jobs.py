@@ -151,6 +151,13 @@ def test_a_job_shows_all_and_does_what_it_is_told(visit: Visit, served: Served) 
     sending.click()
     page.locator(".title .badge", has_text="cancelled").wait_for()
     assert "The job is cancelled." in page.locator("main").inner_text()
+    page.locator("summary", has_text="Purge").click()
+    page.get_by_label("This cannot be taken back.").check()
+    page.get_by_role("button", name="Purge told").click()
+    assert page.get_by_role("status").inner_text() == "The job told and its history are shown no more."
+    answer = page.goto("/jobs/told")
+    assert answer is not None
+    assert answer.status == 404
     assert page.title() != "run"
     assert not visit.complaints
 
