@@ -87,7 +87,8 @@ def _paused(said: dict[str, Any], step: Step) -> str:
 
 def _resumed(said: dict[str, Any], step: Step) -> str:
     missed = "what was missed is made up for" if said["is_caught_up"] else "what was missed is left out"
-    is_past = NONE_AT < said["next_at"] <= step.at  # what follows from a missed instant is told where it is decided
+    # What follows from an instant that was missed is told where it is decided.
+    is_past = NONE_AT < said["next_at"] <= step.at
     coming = "" if is_past else f"; {_next(said['next_at'])}"
     return f"Resumed{_who(said)}{_why(said)}; {missed}{coming}"
 
