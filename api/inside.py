@@ -62,7 +62,14 @@ def checkpoint(services: Services, folder: Path) -> CheckpointMade:
         PartitionPosition(part.partition, part.cursor.position, part.cursor.head.hex()) for part in view.parts
     ]
     copies = (
-        Copy(partition=one.partition, position=one.position, head=one.head, path=str(rows)) for one in made
+        Copy(
+            partition=one.partition,
+            position=one.position,
+            head=one.head,
+            path=str(rows),
+            retention_days=view.retention_days,
+        )
+        for one in made
     )
     write_manifest(folder, copies)
     return CheckpointMade(str(folder), made)

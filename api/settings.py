@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from api.actors import Network
 from api.notifier.settings import NotifySettings
+from minutebook.domain.view_rows import RETENTION_DAYS
 from minutebook.errors import SettingsError
 from minutebook.ids import is_name
 from minutebook.log.admin import TopicSettings
@@ -58,6 +59,13 @@ class ApiSettings(BaseSettings):
         description="added to the process's niceness: on a shared machine a read may lag, a due run may not",
     )
     data_dir: Path = Field(default=Path("data/api"), description="the view's store")
+    retention_days: int = Field(
+        default=RETENTION_DAYS,
+        ge=1,
+        le=3_650,
+        description="days before today of which ended executions are shown; what is open or was given up stays. "
+        "Changed, the view is folded again",
+    )
     checkpoint_dir: Path = Field(
         default=Path("data/checkpoints"), description="where `POST /checkpoint` puts copies of the view"
     )

@@ -26,6 +26,7 @@ from minutebook.domain.view_keys import api_keys, job_tenants
 from minutebook.domain.view_limits import lacks_permit
 from minutebook.domain.view_operations import OperationRow, operation_of, operations_of
 from minutebook.domain.view_rows import (
+    RETENTION_DAYS,
     AlertRow,
     CalendarRow,
     CommandRow,
@@ -81,10 +82,13 @@ class _Expected:
 class View:
     """The read model of `partitions` partitions over `rows`."""
 
-    def __init__(self, rows: Rows, partitions: int) -> None:
+    def __init__(self, rows: Rows, partitions: int, retention_days: int = RETENTION_DAYS) -> None:
         self.partitions = partitions
+        self.retention_days = retention_days
         self.rows = rows
-        self.parts = [PartitionView(rows, partition) for partition in range(partitions)]
+        self.parts = [
+            PartitionView(rows, partition, retention_days=retention_days) for partition in range(partitions)
+        ]
         self.readers = [FrameReader(part.cursor.position, part.cursor.head) for part in self.parts]
         self.heard: Callable[[int, Frame], None] | None = None
         """Told of each frame once it is folded, with its partition; None while nobody listens."""
@@ -129,9 +133,9 @@ class View:
 
     def commit(self, partition: int) -> None:
         """Write what changed in one partition."""
-        pending = self.parts[partition].drain()
+        pending, ranges = self.parts[partition].drain()
         if pending:
-            self.rows.write(pending, [])
+            self.rows.write(pending, ranges)
 
     def commit_all(self) -> None:
         """Write what changed in any partition."""

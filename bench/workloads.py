@@ -9,11 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-<<<<<<< HEAD
-from bench import creating, fairness, long_runs, streams
-=======
-from bench import creating, fairness, lists, long_runs
->>>>>>> lists
+from bench import creating, fairness, lists, long_runs, streams
 from bench.results import Repetition
 from bench.rig import BenchError, Fault, Options, Rig, Say, choose_t_ms, measured, running
 

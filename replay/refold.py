@@ -59,12 +59,18 @@ def on_disk(folder: Path, families: tuple[str, ...]) -> Rows:
 class Refold:
     """Owner's state and view of one partition, over stores of their own in `folder`."""
 
-    def __init__(self, folder: Path, partition: int, make_rows: MakeRows = on_disk) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        partition: int,
+        make_rows: MakeRows = on_disk,
+        retention_days: int = view.RETENTION_DAYS,
+    ) -> None:
         self.partition = partition
         self._state = make_rows(folder / "state", state.FAMILIES)
         self._view = make_rows(folder / "view", view.FAMILIES)
         self.book = Book(self._state)
-        self.view = PartitionView(self._view, partition)
+        self.view = PartitionView(self._view, partition, retention_days=retention_days)
         self._folded = 0
 
     def take(self, reader: FrameReader, frame: Frame | None) -> None:
@@ -81,14 +87,14 @@ class Refold:
         if self._folded >= _COMMIT_ROWS:
             self._folded = 0
             self.book.commit()
-            self._view.write(self.view.drain(), [])
+            self._view.write(*self.view.drain())
 
     def rows(self, part: Part) -> Rows:
         """What is folded so far, as stored."""
         if part == "streams":
             self.book.commit()
             return self._state
-        self._view.write(self.view.drain(), [])
+        self._view.write(*self.view.drain())
         return self._view
 
     def digest(self, part: Part) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.pages import (
+    audit,
     execution_list,
     limits,
     live,
@@ -26,4 +27,5 @@ LIVE_PAGES: Final = (
     workers,
     limits,
     partitions,
+    audit,
 )

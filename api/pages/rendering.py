@@ -11,7 +11,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from api.auth import Scope
+from api.auth import Caller, Scope
+from api.openapi import scope_of
 from api.pages import charts, texts
 from api.pages.compression import page_body
 from api.pages.session import find_caller, forget_word, leave_word, path_of, prefix_of, word_left
@@ -109,7 +110,7 @@ def render(
         link=lambda path, **query: _link(prefix, path, query),
         prefix=prefix,
         static=lambda name: prefix + address(name),
-        navigation=_navigation(request),
+        navigation=_navigation(request, visitor),
         environment=services.settings.environment,
         theme=_theme(request),
         word=word["text"] if word else "",
@@ -140,6 +141,15 @@ def _theme(request: Request) -> str:
     return theme if theme in THEMES else ""
 
 
-def _navigation(request: Request) -> list[Entry]:
-    paths = {route.path for route in request.app.routes if isinstance(route, APIRoute)}
-    return [entry for entry in NAVIGATION if entry.path in paths]
+def _navigation(request: Request, visitor: Caller | None) -> list[Entry]:
+    """The pages that are there, and that who looks may see."""
+    scopes = {
+        route.path: scope_of(route)
+        for route in request.app.routes
+        if isinstance(route, APIRoute) and "GET" in (route.methods or ())
+    }
+    return [
+        entry
+        for entry in NAVIGATION
+        if visitor is not None and (scope := scopes.get(entry.path)) and visitor.may(Scope(scope))
+    ]

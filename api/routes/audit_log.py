@@ -25,7 +25,7 @@ Auditing = Annotated[Caller, Depends(Allowed(Scope.AUDIT_READ))]
 _PATH: Final = "/v1/audit-log"
 _TEXT_CHARS_MAX: Final = 300
 _NAME: Final = r"^[A-Za-z0-9._-]{1,128}$"
-_NAMES: Final = ("key", "command", "subject", "accepted", "from", "until")
+FILTERS: Final = ("key", "command", "subject", "accepted", "from", "until")
 
 
 @router.get(
@@ -60,15 +60,15 @@ async def list_audit_log(request: Request, caller: Auditing) -> Response:
     """
     services = services_of(request)
     check_accept(request)
-    query = query_of(request, *_NAMES, "limit", "cursor")
-    wanted, limit = _filter(query), limit_of(query)
+    query = query_of(request, *FILTERS, "limit", "cursor")
+    wanted, limit = audit_filter(query), limit_of(query)
     await caught_up(request, services)
     page = audit_page(services, caller, wanted, limit, query.get("cursor"))
     return json_response(page, headers=next_link(_PATH, query, page.next_cursor))
 
 
-def _filter(query: dict[str, str]) -> AuditFilter:
-    """Raises Refused (bad-parameter)."""
+def audit_filter(query: dict[str, str]) -> AuditFilter:
+    """The commands that a query asks for. Raises Refused (bad-parameter)."""
     if "key" in query and not is_name(query["key"]):
         raise refused_field("key", "must be the id of a key, not the key", "bad-parameter")
     if "subject" in query and not 1 <= len(query["subject"]) <= _TEXT_CHARS_MAX:

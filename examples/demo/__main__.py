@@ -21,7 +21,8 @@ from examples.demo.audit import Account
 from examples.demo.client import ApiError
 from examples.demo.day import Day, DemoError, fresh_folder
 from examples.demo.display import Display
-from examples.demo.verification import VerificationError, verify
+from examples.demo.plan import MINUTE_MS
+from examples.demo.verification import VerificationError, is_complete, verify, why
 from examples.demo.witness import FOLDER, WitnessFiles
 from minutebook.cli.dev import stop, stop_signals
 from minutebook.embedded.cluster import Cluster, ClusterSettings
@@ -69,16 +70,22 @@ def _run(given: argparse.Namespace, console: Console) -> int:
     try:
         cluster.start(lambda line: console.print(line, highlight=False))
         with Display(console) as display:
-            account = asyncio.run(Day(cluster, display, WitnessFiles(witness)).run())
+            day = Day(cluster, display, WitnessFiles(witness))
+            account = asyncio.run(day.run())
         console.print("Owners and API copy their state; replay folds the log again and compares")
         report = asyncio.run(verify(cluster))
         _tell(account, report, console)
+        complete = asyncio.run(is_complete(cluster, day.began - MINUTE_MS, day.clock.now()))
+        _tell_complete(complete, console)
+        if account.left_out is not None:
+            _tell_why(asyncio.run(why(cluster, *account.left_out)), console)
         if given.keep:
             _keep(cluster, console)
     finally:
         stop(cluster)
-    print(json.dumps(_figures(account, report)), flush=True)
-    return 0 if report["ok"] and not account.complaints and not account.early else 1
+    print(json.dumps(_figures(account, report) | {"completeness": complete}), flush=True)
+    is_well = report["ok"] and complete["ok"] and not account.complaints and not account.early
+    return 0 if is_well else 1
 
 
 def _keep(cluster: Cluster, console: Console) -> None:
@@ -114,6 +121,22 @@ def _tell(account: Account, report: dict[str, Any], console: Console) -> None:
         console.print(f"not accounted for: {complaint}", highlight=False)
     for finding in report["findings"][:_SHOWN]:
         console.print(f"replay: {finding}", highlight=False)
+
+
+def _tell_complete(complete: dict[str, Any], console: Console) -> None:
+    said = "each ran, or the log says why it did not" if complete["ok"] else "NOT all are accounted for"
+    console.print(
+        f"Completeness: {complete['implied']} instants follow from the schedules in the log; {said}",
+        highlight=False,
+    )
+    for missing in complete["missing"][:_SHOWN]:
+        console.print(f"missing: {missing}", highlight=False)
+
+
+def _tell_why(answer: dict[str, Any], console: Console) -> None:
+    console.print(f"Why {answer['job_id']} at {answer['at']}? {answer['verdict']}:", highlight=False)
+    for reason in answer["reasons"]:
+        console.print(f"  - {reason['text']}", highlight=False, markup=False)
 
 
 def _figures(account: Account, report: dict[str, Any]) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class Account:
     complaints: list[str] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     spread_ms: int = 0
+    left_out: tuple[str, str] | None = None
+    """(job id, instant) of one that was skipped."""
 
     def quantile(self, part: float) -> float:
         """Lateness below which `part` of the executions started, in seconds."""
@@ -130,6 +132,7 @@ def _settle_stretch(
             f"{planned.id}: {row['count']} skipped ({row['reason']}), {len(covered)} instants are there"
         )
     account.skipped[row["reason"]] += row["count"]
+    account.left_out = account.left_out or (planned.id, row["scheduled_at"])
     return covered
 
 

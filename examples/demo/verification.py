@@ -1,4 +1,6 @@
-"""The last word: every process copies its state, and replay folds the log again and compares."""
+"""The last word is the log's: replay folds it again and compares with copies of every process's state, expands the schedules
+anew, and says why something did not run.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ from typing import Any, Final
 
 import httpx
 
+from minutebook.client.keys import TENANT
+from minutebook.client.times import format_instant
 from minutebook.embedded.cluster import Cluster
 
 _CHECKOUT: Final = Path(__file__).parents[2]
@@ -27,20 +31,45 @@ async def verify(cluster: Cluster) -> dict[str, Any]:
     VerificationError.
     """
     await _copy_states(cluster)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "replay", "verify", "--checkpoints", str(cluster.checkpoint_dir), "--output", "json",
-        cwd=_CHECKOUT, env=cluster.environment, stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    output, _ = await process.communicate()
-    report = _report(output, process.returncode)
+    code, report = await _replay(cluster, "verify", "--checkpoints", str(cluster.checkpoint_dir))
     return {
-        "ok": process.returncode == 0,
+        "ok": code == 0,
         "records": sum(partition["records"] for partition in report["partitions"]),
         "findings": [
             f"job-events-{one['partition']} offset {one['offset']}: {one['what']}"
             for one in report["findings"]
         ],
     }
+
+
+async def is_complete(cluster: Cluster, first_at: int, end_at: int) -> dict[str, Any]:
+    """Whether every instant from `first_at` until before `end_at` (ms) is accounted for in the log.
+
+    Returns `ok`, how many instants were `implied`, and `missing`, a text for each. Raises VerificationError.
+    """
+    since, until = format_instant(first_at), format_instant(end_at)
+    code, report = await _replay(cluster, "completeness", since, until)
+    return {
+        "ok": code == 0,
+        "implied": sum(tenant["implied"] for tenant in report["tenants"]),
+        "missing": [f"{one['job_id']} at {one['at']}: {one['what']}" for one in report["missing"]],
+    }
+
+
+async def why(cluster: Cluster, job_id: str, at: str) -> dict[str, Any]:
+    """Why a job did or did not run at an instant, with the facts that say so. Raises VerificationError."""
+    _, answer = await _replay(cluster, "why", job_id, at, "--tenant", TENANT)
+    return answer
+
+
+async def _replay(cluster: Cluster, *arguments: str) -> tuple[int | None, dict[str, Any]]:
+    """Exit code of an audit, and what it says."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "replay", *arguments, "--output", "json",
+        cwd=_CHECKOUT, env=cluster.environment, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+    return process.returncode, _report(output, process.returncode)
 
 
 async def _copy_states(cluster: Cluster) -> None:

@@ -12,6 +12,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings
 
 from minutebook.cli.setting_parts import env_name, installed
+from minutebook.cli.surroundings import ADDED
 
 MASK: Final = "********"
 _USERINFO: Final = re.compile(r"(?<=://)[^/@\s]*(?=@)")
@@ -40,10 +41,18 @@ def settings(environment: Mapping[str, str]) -> Iterator[Setting]:
             yield Setting(
                 name,
                 f"in {file}" if file is not None and not is_given else _shown(values.get(field)),
-                "environment" if is_given else "file" if file is not None else "default",
+                _source(name, is_given=is_given, is_in_file=file is not None),
                 part.title,
                 refused.get(field) or (refused.get("", "") if is_given else ""),
             )
+
+
+def _source(name: str, *, is_given: bool, is_in_file: bool) -> Literal["environment", "file", "default"]:
+    if name in ADDED:
+        return "file" if ADDED[name] == "file" else "default"
+    if is_given:
+        return "environment"
+    return "file" if is_in_file else "default"
 
 
 def _values(kind: type[BaseSettings]) -> tuple[dict[str, Any], dict[str, str]]:

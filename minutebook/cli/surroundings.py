@@ -17,6 +17,8 @@ _PREFIX: Final = "MINUTEBOOK_CLIENT_"
 _USER_AGENT: Final = f"{_PREFIX}USER_AGENT"
 _SAID: Final = (f"{_PREFIX}URL", f"{_PREFIX}API_KEY", f"{_PREFIX}API_KEY_FILE")
 _AGENT: Final = f"minutebook-cli/{__version__}"
+ADDED: Final[dict[str, str]] = {}
+"""What was not in the environment, while a command runs: name -> where it comes from, `default` or `file`."""
 
 
 @contextmanager
@@ -26,11 +28,14 @@ def entered() -> Iterator[None]:
     What the environment says goes before.
     """
     before = dict(os.environ)
+    dev = dev_settings(before)
     os.environ.setdefault(_USER_AGENT, _AGENT)
-    os.environ.update(dev_settings(before))
+    os.environ.update(dev)
+    ADDED.update({_USER_AGENT: "default"} if _USER_AGENT not in before else {}, **dict.fromkeys(dev, "file"))
     try:
         yield
     finally:
+        ADDED.clear()
         for name in (_USER_AGENT, *_SAID):
             os.environ.pop(name, None)
             if name in before:

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
-from minutebook.domain import view_index
+from minutebook.domain import view_drops, view_index
 from minutebook.domain import view_rows as keys
 from minutebook.domain.events import Event
 from minutebook.domain.transitions import closed_status
 from minutebook.domain.view_audit import note
-from minutebook.domain.view_drain import drained
+from minutebook.domain.view_drain import drained, dropped
 from minutebook.domain.view_folds import FOLDS
 from minutebook.domain.view_keys import KeyRow
 from minutebook.domain.view_reads import DECODERS, ViewReads
@@ -34,6 +34,7 @@ from minutebook.domain.view_rows import (
     JobCard,
     JobRow,
     Progress,
+    RetentionRow,
 )
 from minutebook.domain.view_starts import Starts
 from minutebook.errors import BrokenFrameError
@@ -49,8 +50,13 @@ HOT_MAX: Final = 32_768
 class PartitionView(ViewReads):
     """The read model of `partition`, over `rows` that partitions share."""
 
-    def __init__(self, rows: Rows, partition: int, hot_max: int = HOT_MAX) -> None:
+    def __init__(
+        self, rows: Rows, partition: int, hot_max: int = HOT_MAX, retention_days: int = keys.RETENTION_DAYS
+    ) -> None:
         super().__init__(rows, partition)
+        self.retention_days = retention_days
+        self.has_turned = False
+        """Whether days of history have gone since the last `drain`."""
         self.answered: list[bytes] = []
         """Keys of the commands answered since the caller last took them."""
         self.changed_keys: list[tuple[str, str, KeyRow]] = []
@@ -71,6 +77,9 @@ class PartitionView(ViewReads):
     def fold(self, events: Iterable[Event], now: int, position: int) -> None:
         """Apply the events of the frame at `position`, decided at `now`. Raises BrokenFrameError."""
         self.now, self.position = now, position
+        first = now // keys.DAY_MS - self.retention_days
+        if first > self.kept_from:
+            view_drops.drop_days(self, first)
         for event in events:
             apply = FOLDS.get(type(event))
             if apply is not None:
@@ -86,12 +95,12 @@ class PartitionView(ViewReads):
         changed = len(self.changed_jobs) + len(self.changed_executions)
         return changed + sum(map(len, self.dirty.values()))
 
-    def drain(self) -> Pending:
-        """All rows changed since the last call, encoded: to be written at once, in one batch."""
-        found = drained(self)
+    def drain(self) -> tuple[Pending, Ranges]:
+        """All rows changed since the last call, encoded, and ranges that are to be deleted first, in one batch."""
+        found, ranges = drained(self), dropped(self)
         self._clear()
         self._cool()
-        return found
+        return found, ranges
 
     def _clear(self) -> None:
         for dirty in self.dirty.values():
@@ -100,6 +109,7 @@ class PartitionView(ViewReads):
         self.changed_executions.clear()
         self.due_moves.clear()
         self.starts.clear()
+        self.has_turned = False
 
     def reset(self) -> Ranges:
         """Forget everything; the ranges to delete. The log is to be folded again from its start."""
@@ -109,13 +119,14 @@ class PartitionView(ViewReads):
         self._clear()
         self.answered.clear()
         self.changed_keys.clear()
-        self.changed_keys.clear()
         self.cursor = CursorRow()
+        self.kept_from = 0
         return [(family, self.prefix, end) for family in FAMILIES]
 
     def is_of_this_format(self) -> bool:
         """Whether the stored rows were written by this version of the read model."""
-        return self.cursor.format == FORMAT
+        kept = self.read("retention", self.prefix, RetentionRow)
+        return self.cursor.format == FORMAT and (kept is None or kept.days == self.retention_days)
 
     # -- rows
 
@@ -157,7 +168,7 @@ class PartitionView(ViewReads):
     def _load(self, tenant: str, execution: str) -> HotExecution:
         job = self.open_job(tenant, job_of(execution))
         key = self.execution_key(tenant, execution, job.key)
-        stored = None if key is None else self.rows.get("executions", key)
+        stored = None if key is None else self.stored(key)
         if key is None or stored is None:
             raise BrokenFrameError(f"execution {tenant}/{execution} is not there")
         return self.stored_execution(key, stored, job)
@@ -166,7 +177,7 @@ class PartitionView(ViewReads):
         """An execution of a job as it is stored."""
         row: ExecutionRow = DECODERS[ExecutionRow](stored)
         hot = HotExecution(key, row, job, *(row.lane or self.lane(job, row.version)))
-        hot.filed = view_index.execution_entries(self.partition, hot)
+        hot.filed = view_index.execution_entries(self.partition, self.kept_from, hot)
         return hot
 
     def entered(self, key: bytes, row: ExecutionRow, job: HotJob) -> HotExecution:

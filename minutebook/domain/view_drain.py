@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from minutebook.domain import view_due, view_index, view_starts
+from minutebook.store.port import Ranges
 
 if TYPE_CHECKING:
     from minutebook.domain.view import PartitionView
@@ -15,6 +17,18 @@ Changes = dict[str, dict[bytes, bytes | None]]
 """Writes by family and key; None deletes."""
 
 _encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(int).decode
+
+
+_SHELVES: Final = ("executions", view_index.EXECUTION_INDEX, view_index.EXECUTION_COUNTS)
+
+
+def dropped(view: PartitionView) -> Ranges:
+    """What goes with the days of which no history is kept any more: nothing but right after one of them has gone."""
+    if not view.has_turned:
+        return []
+    start, end = (view_index.shelf_of(view.partition, day) for day in (0, view.kept_from))
+    return [(family, start, end) for family in _SHELVES]
 
 
 def drained(view: PartitionView) -> Changes:
@@ -26,7 +40,7 @@ def drained(view: PartitionView) -> Changes:
     }
     if view.changed_jobs:
         found |= _jobs(view)
-    if view.changed_executions:
+    if view.changed_executions or view.has_turned:
         found |= _executions(view)
     if view.due_moves:
         found |= view_due.drained(view)
@@ -53,17 +67,38 @@ def _jobs(view: PartitionView) -> Changes:
 
 def _executions(view: PartitionView) -> Changes:
     changes = view_index.IndexChanges()
-    for hot in view.changed_executions.values():
-        view_index.file_execution(changes, view.partition, hot)
-    moves, totals = changes.moves, view_index.totals_of(changes.moves)
+    rows: dict[bytes, bytes | None] = {}
+    for key, hot in view.changed_executions.items():
+        before = hot.filed
+        view_index.file_execution(changes, view.partition, view.kept_from, hot)
+        if before:
+            rows[view_index.stored_key(before, key)] = None
+        if hot.filed:
+            rows[view_index.stored_key(hot.filed, key)] = _encode(hot.row)
+    moves = _kept(view, changes.moves) if view.has_turned else changes.moves
+    totals = view_index.totals_of(moves)
+    if view.has_turned:
+        totals.subtract(view_index.totals_of(_gone(view)))
     return {
-        "executions": {
-            key: None if hot.is_dropped else _encode(hot.row) for key, hot in view.changed_executions.items()
-        },
+        "executions": rows,
         view_index.EXECUTION_INDEX: changes.entries,
         view_index.EXECUTION_COUNTS: view_index.counted(view.rows, view_index.EXECUTION_COUNTS, moves),
         view_index.EXECUTION_TOTALS: view_index.counted(view.rows, view_index.EXECUTION_TOTALS, totals),
     }
+
+
+def _kept(view: PartitionView, moves: Counter[bytes]) -> Counter[bytes]:
+    """Of groups on shelves that go as a whole nothing is counted."""
+    return Counter(
+        {group: change for group, change in moves.items() if view_index.day_of(group) >= view.kept_from}
+    )
+
+
+def _gone(view: PartitionView) -> Counter[bytes]:
+    """The counts that go with their days."""
+    start, end = (view_index.shelf_of(view.partition, day) for day in (0, view.kept_from))
+    found = view.rows.scan(view_index.EXECUTION_COUNTS, start, end)
+    return Counter({group: int(_decode(value)) for group, value in found})
 
 
 def _starts(view: PartitionView) -> dict[bytes, bytes | None]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
+from minutebook.domain import view_index
 from minutebook.domain import view_rows as keys
-from minutebook.domain.view_rows import HotExecution, HotJob, JobRow
+from minutebook.domain.view_rows import HotExecution, HotJob, JobRow, RetentionRow
 
 if TYPE_CHECKING:
     from minutebook.domain.view import PartitionView
@@ -22,6 +23,9 @@ def drop_job(view: PartitionView, tenant: str, job_id: str) -> HotJob:
     start, end = keys.executions_of(job.key)
     for key in view.keys_between("skips", start, end):
         view.dirty["skips"][key] = None
+    requested = view.prefix + f"{tenant}\0{job_id}:r".encode()
+    for key in view.keys_between("requests", requested, requested + b"\xff"):
+        view.dirty["requests"][key] = None
     current = view.read("jobs", job.key, JobRow)
     older = [(key, view.read("versions", key, JobRow)) for key in view.keys_between("versions", start, end)]
     for row in (current, *(row for _, row in older)):
@@ -49,11 +53,21 @@ def taken_over(view: PartitionView, tenant: str, job_id: str, key: bytes) -> Hot
     return drop_job(view, tenant, job_id)
 
 
+def drop_days(view: PartitionView, kept_from: int) -> None:
+    """History is kept from another day on: what ended on earlier ones goes, what is open or was given up stays."""
+    for hot in list(view.changed_executions.values()):
+        row = hot.row
+        if view_index.is_history(row) and view.kept_from <= row.scheduled_at // keys.DAY_MS < kept_from:
+            _drop_execution(view, hot.job.tenant, hot)
+    view.kept_from, view.has_turned = kept_from, True
+    view.dirty["retention"][view.prefix] = RetentionRow(view.retention_days, kept_from)
+
+
 def _executions(view: PartitionView, job: HotJob) -> Iterator[HotExecution]:
     """All executions of a job, those not stored yet included."""
-    start, end = keys.executions_of(job.key)
+    start, end = keys.execution_row(job.key, 0), keys.execution_row(job.key, keys.AT_MAX)
     changed = {key: hot for key, hot in view.changed_executions.items() if start <= key < end}
-    for key, value in view.rows.scan("executions", start, end):
+    for key, value in view.history(job.key, start, end):
         if key not in changed:
             yield view.stored_execution(key, value, job)
     for hot in changed.values():
@@ -62,12 +76,9 @@ def _executions(view: PartitionView, job: HotJob) -> Iterator[HotExecution]:
 
 
 def _drop_execution(view: PartitionView, tenant: str, hot: HotExecution) -> None:
-    suffix = keys.execution_suffix(hot.job.key, hot.key)
-    name = f"{hot.job.name.decode()}:{suffix}"
+    name = f"{hot.job.name.decode()}:{keys.execution_suffix(hot.job.key, hot.key)}"
     if hot.row.outcome == "dead":
         view.dirty["dead"][keys.dead_row(view.prefix, tenant, hot.row.last.ended_at, name)] = None
-    if suffix.startswith("r"):
-        view.dirty["requests"][view.prefix + f"{tenant}\0{name}".encode()] = None
     view.hot_executions.get(tenant, {}).pop(name, None)
     hot.is_dropped = True
     view.changed_executions[hot.key] = hot

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
 
-from minutebook.domain.view_rows import ExecutionRow, HotExecution, HotJob, JobCard
+from minutebook.domain.view_rows import DAY_MS, ExecutionRow, HotExecution, HotJob, JobCard
 from minutebook.store.port import Rows
 
 JOB_INDEX: Final = "job_index"
@@ -34,7 +35,6 @@ LANE: Final = b"l"
 TAG: Final = b"t"
 ERROR: Final = b"e"
 
-DAY_MS: Final = 86_400_000
 STANDING: Final = 0xFFFF_FFFF
 """Number of the shelf of what may still change; those of days count from the epoch."""
 
@@ -105,6 +105,35 @@ def execution_of_place(place: bytes) -> tuple[str, int, bytes]:
     return job_id.decode(), int(INSTANT.unpack_from(place)[0]), kind
 
 
+def stored_key(entries: Entries, key: bytes) -> bytes:
+    """Under what an execution with these entries is stored: its key, on their shelf."""
+    return entries[0][0][: _SHELF.size] + key[2:]
+
+
+def on_shelf(shelf: bytes, key: bytes) -> bytes:
+    """An execution's key on a shelf."""
+    return shelf + key[2:]
+
+
+def off_shelf(stored: bytes) -> bytes:
+    """An execution's key, from the one that it is stored under."""
+    return stored[:2] + stored[_SHELF.size :]
+
+
+def days_between(rows: Rows, partition: int, first: int, last: int, is_ascending: bool) -> Iterator[int]:
+    """Days from `first` to `last`, both included, that have a shelf."""
+    last = min(last, STANDING - 1)
+    while first <= last:
+        start, end = shelf_of(partition, first), shelf_of(partition, last + 1)
+        scan = rows.scan if is_ascending else rows.scan_back
+        found = next(scan(EXECUTION_COUNTS, start, end), None)
+        if found is None:
+            return
+        day = day_of(found[0])
+        yield day
+        first, last = (day + 1, last) if is_ascending else (first, day - 1)
+
+
 # -- entries
 
 
@@ -119,15 +148,21 @@ def job_entries(prefix: bytes, job: HotJob, card: JobCard, status: str) -> Entri
     )
 
 
-def day_shelf(row: ExecutionRow) -> int:
-    """The shelf of an execution."""
-    return row.scheduled_at // DAY_MS if row.outcome and row.outcome != "dead" else STANDING
+def is_history(row: ExecutionRow) -> bool:
+    """Whether an execution has ended for good: one that was given up may be redriven."""
+    return bool(row.outcome) and row.outcome != "dead"
 
 
-def execution_entries(partition: int, hot: HotExecution) -> Entries:
+def day_shelf(row: ExecutionRow, kept_from: int) -> int:
+    """The shelf of an execution; one that ends when its day is gone already lies with what stands."""
+    day = row.scheduled_at // DAY_MS
+    return day if is_history(row) and day >= kept_from else STANDING
+
+
+def execution_entries(partition: int, kept_from: int, hot: HotExecution) -> Entries:
     """Entries of an execution: by status, by task and queue, and of one given up by the type of its error."""
     row, job = hot.row, hot.job
-    shelf, tenant = shelf_of(partition, day_shelf(row)), job.tenant
+    shelf, tenant = shelf_of(partition, day_shelf(row, kept_from)), job.tenant
     tail = len(job.key) + 1 + INSTANT.size
     place = b"%b%b\0%b" % (hot.key[len(job.key) + 1 : tail], job.name, hot.key[tail:])
     found = (
@@ -173,9 +208,9 @@ def file_job(changes: IndexChanges, prefix: bytes, job: HotJob, card: JobCard) -
     job.filed_status, job.filed_card = job.progress.status, card
 
 
-def file_execution(changes: IndexChanges, partition: int, hot: HotExecution) -> None:
+def file_execution(changes: IndexChanges, partition: int, kept_from: int, hot: HotExecution) -> None:
     """Enter an execution as it stands, in place of how it was entered last."""
-    after = () if hot.is_dropped else execution_entries(partition, hot)
+    after = () if hot.is_dropped else execution_entries(partition, kept_from, hot)
     changes.replace(hot.filed, after, _value(hot.row.last.status, hot.queue, hot.task))
     hot.filed = after
 

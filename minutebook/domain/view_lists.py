@@ -82,10 +82,10 @@ def executions_of_job(
     """(place, row) of executions of one job in a span, by place."""
     job = keys.job_row(part.prefix, tenant, job_id)
     size, name = len(job) + 1 + INSTANT.size, job_id.encode()
-    scan = part.rows.scan if span.is_ascending else part.rows.scan_back
     # Of one instant there may be several: which of them are in the span their places tell.
     first, last = span.first[: INSTANT.size], span.end[: INSTANT.size]
-    for key, value in scan("executions", job + b"\0" + first, job + b"\0" + last + b"\xff"):
+    start, end = job + b"\0" + first, job + b"\0" + last + b"\xff"
+    for key, value in part.history(job, start, end, is_ascending=span.is_ascending):
         place = key[len(job) + 1 : size] + name + b"\0" + key[size:]
         if span.first <= place < span.end:
             yield place, _decode_execution(value)
@@ -117,17 +117,8 @@ def tenants(part: PartitionView) -> Iterator[str]:
 
 def _days(part: PartitionView, span: Span) -> Iterator[int]:
     """Days of a span that have a shelf, in its direction."""
-    first, last = (INSTANT.unpack_from(place)[0] // index.DAY_MS for place in (span.first, span.end))
-    last = min(last, STANDING - 1)
-    while first <= last:
-        start, end = shelf_of(part.partition, first), shelf_of(part.partition, last + 1)
-        scan = part.rows.scan if span.is_ascending else part.rows.scan_back
-        found = next(scan(index.EXECUTION_COUNTS, start, end), None)
-        if found is None:
-            return
-        day = index.day_of(found[0])
-        yield day
-        first, last = (day + 1, last) if span.is_ascending else (first, day - 1)
+    first, last = (INSTANT.unpack_from(place)[0] // keys.DAY_MS for place in (span.first, span.end))
+    return index.days_between(part.rows, part.partition, max(first, part.kept_from), last, span.is_ascending)
 
 
 def _on_shelf(part: PartitionView, day: int, tenant: str, wanted: Filter, span: Span) -> Iterator[Found]:

@@ -5,11 +5,13 @@ What scans reads committed rows only.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from minutebook.domain import view_index
 from minutebook.domain import view_rows as keys
 from minutebook.domain.view_audit import AuditRow
 from minutebook.domain.view_keys import KeyRow
@@ -33,6 +35,7 @@ from minutebook.domain.view_rows import (
     PermitsUsedRow,
     Progress,
     QueueRow,
+    RetentionRow,
     TaskRow,
 )
 from minutebook.ids import job_of
@@ -49,6 +52,7 @@ DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
         CommandRow,
         QueueRow,
         CursorRow,
+        RetentionRow,
         DeadRow,
         LimitRow,
         PermitsUsedRow,
@@ -79,6 +83,9 @@ class ViewReads:
         self.changed_jobs: dict[bytes, HotJob] = {}
         """Jobs whose progress changed since it was written last."""
         self.changed_executions: dict[bytes, HotExecution] = {}
+        kept = self.read("retention", self.prefix, RetentionRow)
+        self.kept_from = 0 if kept is None else kept.kept_from
+        """The first day of which history is kept, counted from the epoch."""
 
     def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
         """A job and where it stands."""
@@ -120,9 +127,9 @@ class ViewReads:
     ) -> Iterator[tuple[bytes, str, ExecutionRow]]:
         """(key, execution id, row) of a job's executions by instant, from key `start` on. Reads committed rows only."""
         job = keys.job_row(self.prefix, tenant, job_id)
-        first, end = keys.executions_of(job)
+        first, end = keys.execution_row(job, 0), keys.execution_row(job, keys.AT_MAX)
         decode = DECODERS[ExecutionRow]
-        for key, value in self.rows.scan("executions", max(first, start), end):
+        for key, value in self.history(job, max(first, start), end):
             yield key, f"{job_id}:{keys.execution_suffix(job, key)}", decode(value)
 
     def has_execution(self, tenant: str, job_id: str, at: int) -> bool:
@@ -224,7 +231,39 @@ class ViewReads:
         hot = self.changed_executions.get(key)
         if hot is not None:
             return None if hot.is_dropped else hot.row
-        return self.read("executions", key, ExecutionRow)
+        stored = self.stored(key)
+        return None if stored is None else DECODERS[ExecutionRow](stored)
+
+    def stored(self, key: bytes) -> bytes | None:
+        """The execution under a key as it is stored: with what stands, or on the shelf of its day."""
+        day = keys.instant_of(key) // keys.DAY_MS
+        found = None
+        if day >= self.kept_from:
+            found = self.rows.get(
+                "executions", view_index.on_shelf(view_index.shelf_of(self.partition, day), key)
+            )
+        standing = view_index.shelf_of(self.partition, view_index.STANDING)
+        return self.rows.get("executions", view_index.on_shelf(standing, key)) if found is None else found
+
+    def history(
+        self, job: bytes, first: bytes, end: bytes, *, is_ascending: bool = True
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """(key, execution as it is stored) of a job, first <= key < end, by key. Reads committed rows only."""
+        first_day, last_day = (keys.instant_of(key) // keys.DAY_MS for key in (first, end))
+        first_day = max(first_day, self.kept_from)
+        days = view_index.days_between(self.rows, self.partition, first_day, last_day, is_ascending)
+        ended = (found for day in days for found in self._on_shelf(day, first, end, is_ascending))
+        standing = self._on_shelf(view_index.STANDING, first, end, is_ascending)
+        return heapq.merge(standing, ended, reverse=not is_ascending)
+
+    def _on_shelf(
+        self, day: int, first: bytes, end: bytes, is_ascending: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        shelf = view_index.shelf_of(self.partition, day)
+        scan = self.rows.scan if is_ascending else self.rows.scan_back
+        start, stop = view_index.on_shelf(shelf, first), view_index.on_shelf(shelf, end)
+        for stored, value in scan("executions", start, stop):
+            yield view_index.off_shelf(stored), value
 
     def dead(self, tenant: str, start: bytes = b"") -> Iterator[tuple[bytes, int, str, DeadRow]]:
         """(key, given up at, execution id, row) of dead executions, the earliest first. Reads committed rows only."""

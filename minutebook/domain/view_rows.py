@@ -47,6 +47,7 @@ FAMILIES: Final = (
     "execution_counts",
     "execution_totals",
     "starts",
+    "retention",
     "api_keys",
     "audit",
 )
@@ -54,6 +55,12 @@ FORMAT: Final = 5
 """Version of these rows: a view of another version is dropped and folded again."""
 
 MINUTE_MS: Final = 60_000
+DAY_MS: Final = 86_400_000
+
+AT_MAX: Final = (1 << 63) - 1
+
+RETENTION_DAYS: Final = 30
+"""Days before today of which history is kept, where nobody says otherwise."""
 HOUR_MS: Final = 3_600_000
 
 ALERTS_KEPT: Final = 200
@@ -287,6 +294,13 @@ class CursorRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     void_frames: int = 0
 
 
+class RetentionRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Of how many `days` before today history is kept, and the first day of which it is, counted from the epoch."""
+
+    days: int
+    kept_from: int
+
+
 def partition_prefix(partition: int) -> bytes:
     """Start of every key of a partition; that of `partition` + 1 ends its range."""
     return _PARTITION.pack(partition)
@@ -331,6 +345,12 @@ def execution_suffix(job: bytes, key: bytes) -> str:
     """What follows the colon in the id of the execution under `key`: its instant, or `r<command id>`."""
     kind = key[len(job) + 9 :].decode()
     return kind if kind.startswith("r") else str(_INSTANT.unpack_from(key, len(job) + 1)[0])
+
+
+def instant_of(key: bytes) -> int:
+    """Instant in the key of an execution."""
+    job_end = key.index(b"\0", key.index(b"\0", 2) + 1)
+    return int(_INSTANT.unpack_from(key, job_end + 1)[0])
 
 
 def executions_of(job: bytes) -> tuple[bytes, bytes]:

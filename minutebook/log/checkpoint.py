@@ -23,13 +23,15 @@ MANIFEST: Final = "manifest.json"
 
 class Copy(msgspec.Struct, frozen=True, kw_only=True):
     """What a copy holds of one partition: the fold of its log through `position`, where the chain's head is `head`
-    (hex). `path` is the folder of rows, in a manifest relative to it.
+    (hex). `path` is the folder of rows, in a manifest relative to it. `retention_days`: of how many days a view
+    keeps history; none where it says nothing, or is no view.
     """
 
     partition: int
     position: int
     head: str
     path: str
+    retention_days: int | None = None
 
 
 def write_manifest(folder: Path, copies: Iterable[Copy]) -> None:

@@ -169,5 +169,5 @@ class Partition:
         self._book.commit()
         self.view.fold(draft.events, now, offset)
         self.view.advance(CursorRow(offset, self._reader.head, self._reader.head_before))
-        self._view_rows.write(self.view.drain(), [])
+        self._view_rows.write(*self.view.drain())
         return draft.placed

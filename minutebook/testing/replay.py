@@ -27,7 +27,7 @@ def assert_replays(scheduler: InMemoryScheduler) -> None:
         view.fold(frame.events, frame.now, frame.offset)
         view.advance(CursorRow(frame.offset, reader.head, reader.head_before))
     book.commit()
-    view_rows_again.write(view.drain(), [])
+    view_rows_again.write(*view.drain())
     state, shown = partition.digests()
     assert owner_state.digest(rows) == state, "the log folds to another state than the scheduler has"
     assert view_rows.digest(view_rows_again, 0) == shown, (

@@ -22,10 +22,10 @@ OPERATIONS = {
     for path, methods in DOCUMENT["paths"].items()
     for method, operation in methods.items()
 }
-BOUND = [
-    name for name in OPERATIONS if name.endswith(("/operations", "/redrive", "/backfill", "/v1/upcoming"))
-]
-"""Where one parameter bounds another, which no schema can say: a key is needed but for a dry run, `from` is before `until`."""
+WITH_KEY = [name for name in OPERATIONS if name.endswith(("/operations", "/redrive", "/backfill"))]
+"""Idempotency-Key is required but for a dry run, which no schema of a header can say."""
+WITH_RANGE = ["GET /v1/upcoming"]
+"""`until` must lie after `from`, which no schema of one name can say."""
 TAKEN = ["2xx", "401", "403", "404", "409", "412", "422"]
 """What a body may meet that fits its schema: 422 where a schema cannot tell, as of a cron expression."""
 REFUSED = ["400", "401", "403", "404", "405", "406", "409", "412", "413", "414", "415", "422", "428", "431"]
@@ -64,7 +64,7 @@ def asked(examples: int, *phases: str) -> Iterator[str]:
             "include-name": name,
             "checks": checks | {"positive_data_acceptance": {"expected-statuses": [*TAKEN, "400"]}},
         }
-        for name in BOUND
+        for name in (*WITH_KEY, *WITH_RANGE)
     ]
     config = Config.from_dict(
         {

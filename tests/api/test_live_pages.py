@@ -44,8 +44,11 @@ async def test_pages_are_for_those_who_may_read(
         async with browser_of(world) as nobody:
             answer = await nobody.get(path)
             assert (answer.status_code, answer.headers["location"][:6]) == (303, "/login"), path
-    assert (await browsers["viewer"].get("/partitions")).status_code == 403
-    assert (await browsers["operator"].get("/partitions")).status_code == 200
+    for path in ("/partitions", "/audit"):
+        assert (await browsers["viewer"].get(path)).status_code == 403
+        assert f'href="{path}"' not in (await browsers["viewer"].get("/")).text
+        assert (await browsers["operator"].get(path)).status_code == 200
+        assert f'href="{path}"' in (await browsers["operator"].get("/")).text
     for path in ("/workers/nobody", "/queues/none", "/limits/none", "/tenant-limit", "/operations/none"):
         answer = await browsers["operator"].get(path)
         assert (answer.status_code, "Not found" in answer.text) == (404, True), path

@@ -22,6 +22,7 @@ PATHS = (
     "/limits/reports",
     "/operations",
     "/partitions",
+    "/audit",
 )
 
 
@@ -63,6 +64,7 @@ def test_every_page_shows_what_is_there_to_everybody(at_work: Visit) -> None:
     assert "paused" in shown["/queues/archive"]
     assert "the relay is back" in shown["/operations"]
     assert "owner-2" in shown["/partitions"]
+    assert "the database is slow" in shown["/audit"]
 
 
 def test_counts_are_links_to_what_they_count(at_work: Visit) -> None:

@@ -53,6 +53,9 @@ def test_demo_accounts_for_every_due_instant_in_spite_of_two_kills(tmp_path: Pat
     assert [kill["what"] for kill in figures["kills"]] == ["owner-1", "worker-1"]
     assert figures["verify"]["ok"]
     assert figures["verify"]["records"] > 0
+    assert figures["completeness"]["ok"]
+    assert figures["completeness"]["implied"] > 300
+    assert "Why " in done.stdout
     assert processes_naming(str(tmp_path)) == []
 
 

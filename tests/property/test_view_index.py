@@ -17,7 +17,7 @@ from minutebook.log.reader import FrameReader, Taken
 from minutebook.store.memory import MemoryRows
 from tests.simulation.busy_log import BusyLog
 from tests.simulation.folds import viewed
-from tests.simulation.log_maker import LogMaker
+from tests.simulation.log_maker import T0, LogMaker
 
 TENANTS = ("acme", "blue")
 
@@ -40,20 +40,23 @@ def counts(rows: MemoryRows, family: str) -> dict[bytes, int]:
     return {key: msgspec.msgpack.decode(value) for key, value in rows.scan(family, b"", None)}
 
 
-def test_executions_are_filed_as_their_rows_say(maker: LogMaker) -> None:
-    _, rows = viewed(maker.records, drain_every=7)
+@pytest.mark.parametrize("retention_days", [1, 30])
+def test_executions_are_filed_as_their_rows_say(maker: LogMaker, retention_days: int) -> None:
+    _, rows = viewed(maker.records, drain_every=7, retention_days=retention_days)
     fresh = PartitionView(rows, 0)
     entries: dict[bytes, bytes] = {}
     groups: Counter[bytes] = Counter()
     totals: Counter[tuple[str, str]] = Counter()
-    for key, value in rows.scan("executions", b"", None):
+    for stored, value in rows.scan("executions", b"", None):
+        key = view_index.off_shelf(stored)
         row = msgspec.msgpack.decode(value, type=ExecutionRow)
         tenant, job_id, _ = named(key, b"")
         job = fresh.open_job(tenant, job_id)
         task, queue = row.lane or fresh.lane(job, row.version)
         hot = view_rows.HotExecution(key, row, job, task, queue)
         totals[tenant, row.last.status] += 1
-        for group, place in view_index.execution_entries(0, hot):
+        assert stored == view_index.stored_key(view_index.execution_entries(0, fresh.kept_from, hot), key)
+        for group, place in view_index.execution_entries(0, fresh.kept_from, hot):
             entries[group + place] = f"{row.last.status}\0{queue}\0{task}".encode()
             groups[group] += 1
     assert dict(rows.scan("execution_index", b"", None)) == entries
@@ -61,6 +64,31 @@ def test_executions_are_filed_as_their_rows_say(maker: LogMaker) -> None:
     for tenant in TENANTS:
         found = view_lists.counts_by_status(fresh, "execution_totals", tenant)
         assert found == {status: count for (name, status), count in totals.items() if name == tenant}
+
+
+@pytest.mark.parametrize(("drain_every", "hot_max"), [(13, 32_768), (10_000, 32_768), (3, 1)])
+def test_history_goes_with_its_days_however_often_it_is_written(
+    maker: LogMaker, drain_every: int, hot_max: int
+) -> None:
+    view, once = viewed(maker.records, retention_days=1)
+    _, other = viewed(maker.records, drain_every, hot_max, retention_days=1)
+    assert view_rows.digest(other, 0) == view_rows.digest(once, 0)
+    _, everything = viewed(maker.records, retention_days=10_000)
+    kept = {view_index.off_shelf(key): value for key, value in once.scan("executions", b"", None)}
+    gone = 0
+    for stored, value in everything.scan("executions", b"", None):
+        key = view_index.off_shelf(stored)
+        row = msgspec.msgpack.decode(value, type=ExecutionRow)
+        is_old = view_rows.instant_of(key) // view_rows.DAY_MS < view.kept_from
+        if not (is_old and view_index.is_history(row)):
+            assert kept.pop(key) == value, "what is recent, open or given up stays"
+        elif key in kept:
+            assert row.last.ended_at // view_rows.DAY_MS > row.scheduled_at // view_rows.DAY_MS
+            del kept[key]
+        else:
+            gone += 1
+    assert kept == {}
+    assert gone or view.kept_from <= T0 // view_rows.DAY_MS
 
 
 def test_jobs_are_filed_as_their_rows_say(maker: LogMaker) -> None:
@@ -84,7 +112,7 @@ def fold(view: PartitionView, reader: FrameReader, records: list[RawRecord]) -> 
         found = reader.take(record)
         if isinstance(found, Taken):
             view.fold(found.frame.events, found.frame.now, record.offset)
-    view.rows.write(view.drain(), [])
+    view.rows.write(*view.drain())
 
 
 @pytest.mark.parametrize("is_ascending", [True, False])
@@ -92,7 +120,8 @@ def fold(view: PartitionView, reader: FrameReader, records: list[RawRecord]) -> 
 def test_pages_repeat_and_skip_nothing_while_rows_are_written(
     maker: LogMaker, wanted: Filter, is_ascending: bool
 ) -> None:
-    """Between two pages the log goes on: what was there at the start is on one page, and nothing is on two."""
+    """Between two pages the log goes on: what was there at the start is on one page unless it was purged before its turn came,
+    and nothing is on two."""
     records = list(maker.records)
     view, reader = PartitionView(MemoryRows(view_rows.FAMILIES), 0), FrameReader()
     half = len(records) // 2
@@ -120,5 +149,5 @@ def test_pages_repeat_and_skip_nothing_while_rows_are_written(
     else:
         shown += listed(place)
     assert len(shown) == len(set(shown))
-    assert set(before) <= set(shown)
+    assert (set(before) - set(shown)).isdisjoint(listed(b""))
     assert shown == sorted(shown, reverse=not is_ascending)

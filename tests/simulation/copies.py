@@ -57,22 +57,36 @@ def copy_state(folder: Path, partition: int, records: Sequence[RawRecord], name:
     )
 
 
-def copy_view(folder: Path, partitions: Sequence[Sequence[RawRecord]], name: str = "api") -> None:
+def copy_view(
+    folder: Path,
+    partitions: Sequence[Sequence[RawRecord]],
+    name: str = "api",
+    retention_days: int | None = None,
+) -> None:
     """What an API process that has folded these partitions leaves there."""
     target = _folder(folder, "view", name)
     store = RocksRows(folder / "work" / name, view_rows.FAMILIES)
     path = target / "rows"
     copies = []
     for partition, records in enumerate(partitions):
-        part, reader = PartitionView(store, partition), FrameReader()
+        part, reader = (
+            PartitionView(store, partition, retention_days=retention_days or view_rows.RETENTION_DAYS),
+            FrameReader(),
+        )
         for record in records:
             found = reader.take(record)
             if isinstance(found, Taken):
                 part.fold(found.frame.events, found.frame.now, record.offset)
             part.advance(CursorRow(record.offset, reader.head, reader.head_before))
-            store.write(part.drain(), [])
+            store.write(*part.drain())
         copies.append(
-            Copy(partition=partition, position=reader.position, head=reader.head.hex(), path=str(path))
+            Copy(
+                partition=partition,
+                position=reader.position,
+                head=reader.head.hex(),
+                path=str(path),
+                retention_days=retention_days,
+            )
         )
     store.checkpoint(str(path))
     store.close()

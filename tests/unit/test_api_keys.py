@@ -171,7 +171,7 @@ def test_the_view_has_a_key_with_its_history(maker: LogMaker) -> None:
     row = KeyRow("operator", HASH, "deploy", T0 + 50, T0 + 1, "me", T0 + 3, "me")
     assert api_key(view, "acme", "k1") == row
     assert [(tenant, key) for tenant, key, _ in view.changed_keys] == [("acme", "k1")] * 3
-    rows.write(view.drain(), [])
+    rows.write(*view.drain())
     assert list(api_keys(PartitionView(rows, 0))) == [("acme", "k1", row)]
     assert list(api_keys(PartitionView(rows, 1))) == []
 

@@ -709,7 +709,7 @@ def test_the_view_shows_versions_pauses_and_what_is_next(maker: LogMaker) -> Non
     maker.command(edit("a", run_at=T0 + DAY, payload=b"3"), stamp=T0 + 6)
     maker.command(pause("a", reason="why", actor="me"), stamp=T0 + 7)
     view, rows = viewed(maker.records)
-    rows.write(view.drain(), [])
+    rows.write(*view.drain())
     found = view.job("acme", "a")
     assert found is not None
     row, progress = found
@@ -811,6 +811,6 @@ def test_due_counts_leave_out_paused_jobs(maker: LogMaker) -> None:
         if command is not None:
             maker.command(command)
         view, rows = viewed(maker.records)
-        rows.write(view.drain(), [])
+        rows.write(*view.drain())
         counted.append(dict(due_counts(view, "acme", minute, minute + 1)).get(minute, 0))
     assert counted == [1, 0, 0, 1, 0]

@@ -90,6 +90,17 @@ def test_source_is_told_and_secrets_are_masked(
     }
 
 
+def test_what_a_development_installation_keeps_comes_from_its_file(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "dev.json").write_text(json.dumps({"api_url": "http://here", "api_key": SECRET}))
+    monkeypatch.setenv("MINUTEBOOK_DEV_DATA", str(tmp_path))
+    assert shown(run, capsys, "--changed") == {
+        "MINUTEBOOK_CLIENT_URL": ("http://here", "file"),
+        "MINUTEBOOK_CLIENT_API_KEY": ("********", "file"),
+    }
+
+
 def test_setting_that_is_refused_is_shown_and_told(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -95,6 +95,6 @@ async def test_view_that_is_not_in_the_log_is_found() -> None:
     scheduler = await busy()
     partition = scheduler.partition
     partition.view.fold([facts.QueueCopied("q", 1, False, [])], 1, 1)
-    partition._view_rows.write(partition.view.drain(), [])
+    partition._view_rows.write(*partition.view.drain())
     with pytest.raises(AssertionError, match="another view"):
         assert_replays(scheduler)

@@ -68,6 +68,20 @@ def test_an_untouched_log_agrees_with_every_copy(tmp_path: Path) -> None:
     assert only.unproven_from == len(maker.records)
 
 
+@pytest.mark.parametrize(("told", "state"), [(1, "equal"), (None, "different")])
+def test_a_view_is_folded_with_the_retention_that_its_copy_tells(
+    tmp_path: Path, told: int | None, state: str
+) -> None:
+    records = BusyLog(7).run(300).records
+    copy_state(tmp_path, 0, records)
+    copy_view(tmp_path, [records], retention_days=1)
+    copies = {
+        part: {number: replace(copy, retention_days=told) for number, copy in held.items()}
+        for part, held in copies_in(tmp_path).items()
+    }
+    assert audit(records, copies).partitions[0].view == state
+
+
 def test_copies_made_midway_are_compared_where_they_were_made(tmp_path: Path) -> None:
     records = BusyLog(8).run(200).records
     copy_state(tmp_path, 0, records[:120])

@@ -40,7 +40,7 @@ class Reader:
         return self.now
 
     def commit(self) -> None:
-        self.rows.write(self.view.drain(), [])
+        self.rows.write(*self.view.drain())
 
     def status(self, job_id: str = "j") -> str:
         found = self.view.job(TENANT, job_id)
@@ -421,7 +421,7 @@ def test_digest_and_reset_are_of_one_partition() -> None:
     for view in views:
         view.fold([submitted()], T, 0)
         view.advance(CursorRow(0))
-        rows.write(view.drain(), [])
+        rows.write(*view.drain())
     before = [digest(rows, view.partition) for view in views]
     rows.write({}, views[1].reset())
     after = [digest(rows, view.partition) for view in views]

@@ -49,7 +49,7 @@ class Office:
     def take(self, *commands: Command) -> None:
         events = self.maker.command(*commands)
         self.view.fold(events, self.maker.clock.now(), self.frames)
-        self.rows.write(self.view.drain(), [])
+        self.rows.write(*self.view.drain())
         self.frames += 1
         self.maker.clock.advance(1)
 
@@ -206,5 +206,5 @@ def test_what_older_logs_do_not_say_stays_empty(office: Office) -> None:
         T0,
         0,
     )
-    office.rows.write(office.view.drain(), [])
+    office.rows.write(*office.view.drain())
     assert [(row.command_id, row.actor) for _, row in office.kept()] == [("c1", "")]

@@ -81,7 +81,7 @@ def test_partitions_and_tenants_are_apart() -> None:
     views = [PartitionView(rows, partition) for partition in (0, 1)]
     for view in views:
         view.fold([submitted("a"), due_granted(f"a:{T}")], T, 0)
-        rows.write(view.drain(), [])
+        rows.write(*view.drain())
     for view in views:
         assert view_starts.read(rows, view.prefix, TENANT, T // MINUTE) == [(0, 1)]
         assert view_starts.read(rows, view.prefix, "other", T // MINUTE) == []

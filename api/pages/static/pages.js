@@ -103,6 +103,13 @@
     else if (event.target.matches("input[type=checkbox][name=id]")) countTicked(event.target.form);
   });
 
+  // On a narrow window the navigation is one line that scrolls: what is shown stands in it.
+  const current = document.querySelector(".side [aria-current]");
+  if (current) {
+    const side = current.closest(".side");
+    side.scrollLeft = current.offsetLeft - (side.clientWidth - current.offsetWidth) / 2;
+  }
+
   document.addEventListener("DOMContentLoaded", () => showLocalTimes(document));
   document.addEventListener("htmx:afterSettle", (event) => showLocalTimes(event.target));
   showLocalTimes(document);
