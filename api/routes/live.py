@@ -45,7 +45,9 @@ def _described() -> dict[str, Any]:
         said={200: "Events `position`, `changes` (the data is shown here) and `reset`, each with an `id`."},
     )
     ok = found["responses"]["200"]
-    ok["content"] = {"text/event-stream": ok["content"]["application/json"]}
+    others = {"type": "object", "description": "of `position` and `reset`"}
+    changes = ok["content"]["application/json"]["schema"]
+    ok["content"] = {"text/event-stream": {"schema": {"anyOf": [changes, others]}}}
     return found
 
 
