@@ -93,6 +93,10 @@ def _resumed(said: dict[str, Any], step: Step) -> str:
     return f"Resumed{_who(said)}{_why(said)}; {missed}{coming}"
 
 
+def _purged(said: dict[str, Any], step: Step) -> str:
+    return f"Purged from view{_who(said)}{_why(said)}"
+
+
 def _cancelled(said: dict[str, Any], step: Step) -> str:
     open_count, stopping = len(said["executions"]), len(said["stopping"])
     return (
@@ -226,6 +230,7 @@ WORDS: Final[dict[str, Callable[[dict[str, Any], Step], str]]] = {
     "edited": _edited,
     "paused": _paused,
     "resumed": _resumed,
+    "purged": _purged,
     "cancelled": _cancelled,
     "requested": _requested,
     "skipped": _skipped,
