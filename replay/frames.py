@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from minutebook.errors import SettingsError
 from minutebook.log.reader import FrameReader, Taken
 from minutebook.wire.frames import Frame
-from replay.reading import TO_THE_END, Advance, Log, Until, unheard
+from replay.reading import TO_THE_END, Advance, Log, Until, beginning, unheard
 
 
 def frames_of(
@@ -33,9 +33,9 @@ def frames_of(
 
 
 def reader_of(log: Log, partition: int) -> FrameReader:
-    """One that stands before the first record of a partition."""
-    start, _ = log.bounds(partition)
-    return FrameReader(start - 1, log.head_before(partition))
+    """One that stands before the first record that must be there of a partition."""
+    start, head = beginning(log, partition)
+    return FrameReader(start - 1, head)
 
 
 def check_whole(log: Log, partitions: list[int]) -> None:

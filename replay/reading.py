@@ -72,6 +72,14 @@ class Log(Protocol):
         ...
 
 
+def beginning(log: Log, partition: int) -> tuple[int, bytes]:
+    """Offset from which records must be there, and the chain's head before it: only a stretch that says how the chain stood
+    before its first record need not begin with the log.
+    """
+    head = log.head_before(partition)
+    return (0, head) if head == HEAD_BEFORE_ALL else (log.bounds(partition)[0], head)
+
+
 class KafkaLog:
     """A topic of Kafka. Every method raises KafkaError where the broker cannot be reached."""
 

@@ -20,7 +20,7 @@ from minutebook.wire.frames import FORMAT_VERSION, Frame
 from replay.chain import Chain, Fault
 from replay.heads import Head, Heads
 from replay.permits import PermitAudit
-from replay.reading import TO_THE_END, Advance, Log, Until, unheard
+from replay.reading import TO_THE_END, Advance, Log, Until, beginning, unheard
 from replay.refold import MakeRows, Refold, on_disk
 from replay.report import DIFFERENT, EQUAL, NO_COPY, NOT_ASKED, NOT_REACHED, Finding, PartitionReport, Report
 
@@ -86,7 +86,7 @@ def _verify_one(
     with tempfile.TemporaryDirectory(prefix="minutebook-replay-") as folder:
         kept_days = wanted["view"].retention_days if "view" in wanted else None
         refold = Refold(Path(folder), partition, make_rows, kept_days or RETENTION_DAYS)
-        chain = Chain(start, log.head_before(partition))
+        chain = Chain(*beginning(log, partition))
         audit = _Audit(
             PartitionReport(partition=partition, start=start, end=end), chain, refold, wanted, permits
         )
