@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from minutebook.cli.job import JobId
-from minutebook.cli.operation import WATCH, watched, write
+from minutebook.cli.operation import WATCH, begun
 from minutebook.cli.options import Key, Reason, Yes, ask
 from minutebook.cli.output import Format, Output, note, write_many, write_one
 from minutebook.client import BackfillDryRun, SyncClient
@@ -38,9 +38,7 @@ def backfill(
                 return
             ask(f"Run {counted.would_run} instants of {job}?", yes=yes)
         operation = client.backfill(job, from_at, until_at, rate_per_s=rate, reason=reason, key=key)
-        if not watch:
-            note(f"minutebook operation show {operation.id} --watch")
-        write(watched(client, operation) if watch else operation, output)
+        begun(client, operation, output, watch=watch)
 
 
 def _write_counts(counted: BackfillDryRun, output: Format) -> None:

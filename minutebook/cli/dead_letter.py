@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from msgspec import UNSET
 
-from minutebook.cli.operation import WATCH, watched, write
+from minutebook.cli.operation import WATCH, about, begun
 from minutebook.cli.options import Key, Reason, Yes, ask
 from minutebook.cli.output import Format, Output, note, write_many, write_one
 from minutebook.client import DeadLetter, DeadLetterFilter, DryRun, SyncClient
@@ -95,21 +95,15 @@ def redrive(
             if dry_run:
                 _write_counts(counted, output)
                 return
-            ask(f"Run {_about(counted)} dead executions again?", yes=yes)
+            ask(f"Run {about(counted)} dead executions again?", yes=yes)
         operation = client.redrive_many(wanted, rate_per_s=rate, reason=reason, key=key)
-        if not watch:
-            note(f"minutebook operation show {operation.id} --watch")
-        write(watched(client, operation) if watch else operation, output)
-
-
-def _about(counted: DryRun) -> str:
-    return str(counted.matched) if counted.complete else f"more than {counted.matched}"
+        begun(client, operation, output, watch=watch)
 
 
 def _write_counts(counted: DryRun, output: Format) -> None:
     rows = [(item.cause, item.error_type, item.count) for item in counted.reasons]
     if output is Format.TABLE:
-        note(f"{_about(counted)} dead executions fit; nothing was changed.")
+        note(f"{about(counted)} dead executions fit; nothing was changed.")
         write_many(counted.reasons, output, _REASONS, rows)
     else:
         write_one(counted, output, {})

@@ -13,7 +13,7 @@ from minutebook.cli.job import undecided
 from minutebook.cli.options import Key, Reason, Yes, ask
 from minutebook.cli.output import Format, Output, fault, note, write_many, write_one
 from minutebook.cli.progress import progress
-from minutebook.client import Command, JobDryRun, JobFilter, NotFoundError, Operation, SyncClient
+from minutebook.client import Command, DryRun, JobDryRun, JobFilter, NotFoundError, Operation, SyncClient
 
 app = typer.Typer(help="Bulk operations: many executions or jobs at once.", no_args_is_help=True)
 
@@ -107,20 +107,26 @@ def start(
             if dry_run:
                 _write_counts(counted, output)
                 return
-            ask(f"{kind.value.capitalize()} {_about(counted)} jobs?", yes=yes)
+            ask(f"{kind.value.capitalize()} {about(counted)} jobs?", yes=yes)
         operation = client.change_jobs(kind.value, wanted, rate_per_s=rate, reason=reason, key=key)
-        if not watch:
-            note(f"minutebook operation show {operation.id} --watch")
-        write(watched(client, operation) if watch else operation, output)
+        begun(client, operation, output, watch=watch)
 
 
-def _about(counted: JobDryRun) -> str:
+def begun(client: SyncClient, operation: Operation, output: Format, *, watch: bool) -> None:
+    """Write an operation that was started: as it is, with where to look again, or at its end."""
+    if not watch:
+        note(f"minutebook operation show {operation.id} --watch")
+    write(watched(client, operation) if watch else operation, output)
+
+
+def about(counted: DryRun | JobDryRun) -> str:
+    """How many a dry run has found."""
     return str(counted.matched) if counted.complete else f"more than {counted.matched}"
 
 
 def _write_counts(counted: JobDryRun, output: Format) -> None:
     if output is Format.TABLE:
-        note(f"{_about(counted)} jobs would change; nothing was changed.")
+        note(f"{about(counted)} jobs would change; nothing was changed.")
         rows = ((item.status, item.task, item.queue, item.count) for item in counted.jobs)
         write_many(counted.jobs, output, _COUNTS, rows)
     else:
