@@ -99,6 +99,7 @@ class Ledger:
         self._is_paused = self._is_closed = self._is_ended = False
         self._spec: Spec | None = None
         self._first_at = NONE_AT
+        self._changed_at = self._changed_after = NONE_AT
         self._subject = ("", "")
 
     # -- definitions
@@ -124,13 +125,15 @@ class Ledger:
         """A calendar became another one at `now`: what was due by then is decided by the one before."""
         if self._spec is None or not self._spec.is_recurring or self._is_ended or self._is_closed:
             return
-        first = self._first_after(self._through)
-        if first is None:
-            self._is_ended = True
-            return
-        after = max(now, self._through)
-        if self._is_paused:
-            after = min(first - 1, after)
+        if now != self._changed_at:
+            first = self._first_after(self._through)
+            if first is None:
+                self._is_ended = True
+                return
+            after = max(now, self._through)
+            self._changed_at, self._changed_after = now, min(first - 1, after) if self._is_paused else after
+        # Of several changes in one frame the last one counts: nothing is decided between them.
+        after = self._changed_after
         kept = [segment for segment in self._segments if segment.until < after]
         current = next(segment.plan for segment in self._segments if segment.until >= after)
         self._segments = [*kept, _Segment(after, current), _Segment(_FOR_EVER, self._plan())]
