@@ -22,6 +22,7 @@ from replay.verbs.common import ExitCode, Files, Output, Topic, instant_of_text,
 _DAY_MS: Final = 86_400_000
 _LATER_MS: Final = 300_000
 """A day is looked at so long after its end: what was due in it is on record by then."""
+_LOOK_EVERY_S: Final = 3_600.0
 
 
 def completeness_of(
@@ -88,24 +89,28 @@ def _found(asked: Range, tenant: str | None, topic: str | None, files: Path | No
 def _every_night(report: Path, tenant: str | None, topic: str | None) -> None:
     clock = SystemClock()
     while True:
-        now = clock.now()
-        end = (now - _LATER_MS) // _DAY_MS * _DAY_MS
-        name = _name(Range(end - _DAY_MS, end - 1))
-        if not (report / f"{name}.json").exists():
-            found = _found(Range(end - _DAY_MS, end - 1), tenant, topic, None)
+        asked = last_day(clock.now())
+        if not (report / f"{_name(format_instant(asked.first_at))}.json").exists():
+            found = _found(asked, tenant, topic, None)
             _keep(found, report)
-            typer.echo(f"{name}: {'complete' if found.ok else 'NOT complete'}")
-        next_at = end + _DAY_MS + _LATER_MS
-        time.sleep(max(1.0, min(3_600.0, (next_at - clock.now()) / 1_000)))
+            typer.echo(f"{found.first_at[:10]}: {'complete' if found.ok else 'NOT complete'}")
+        next_at = asked.last_at + 1 + _DAY_MS + _LATER_MS
+        time.sleep(max(1.0, min(_LOOK_EVERY_S, (next_at - clock.now()) / 1_000)))
 
 
-def _name(asked: Range) -> str:
-    return f"completeness-{format_instant(asked.first_at)[:10]}"
+def last_day(now: int) -> Range:
+    """The last day in UTC that is over at `now` (ms) for so long that what was due in it is on record."""
+    end = (now - _LATER_MS) // _DAY_MS * _DAY_MS
+    return Range(end - _DAY_MS, end - 1)
+
+
+def _name(first_at: str) -> str:
+    return f"completeness-{first_at[:10]}"
 
 
 def _keep(found: CompletenessReport, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    name = f"completeness-{found.first_at[:10]}"
+    name = _name(found.first_at)
     page = completeness_page(found, SystemClock().now())
     (folder / f"{name}.html").write_text(page)
     (folder / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")

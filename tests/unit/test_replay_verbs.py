@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from minutebook.client.times import format_instant
+from minutebook.client.times import format_instant, parse_instant
 from minutebook.domain import events as facts
 from minutebook.history.ledger import Range
 from minutebook.log.port import RawRecord
@@ -19,6 +19,7 @@ from replay.__main__ import app
 from replay.completeness import completeness
 from replay.files import export
 from replay.pages import completeness_page
+from replay.verbs.completeness import last_day
 from tests.simulation.copies import CopiedLog
 from tests.simulation.log_maker import LogMaker, pause, submit, success
 
@@ -132,6 +133,20 @@ def test_what_is_overdue_at_the_end_of_the_log_is_missing() -> None:
         "it was due, and the log does not say what became of it"
     ] * 9
     assert report.tenants[0].pending == 1
+
+
+@pytest.mark.parametrize(
+    ("now", "day"),
+    [
+        ("2026-03-02T00:04:59.999Z", "2026-02-28"),
+        ("2026-03-02T00:05:00.000Z", "2026-03-01"),
+        ("2026-03-02T23:59:59.999Z", "2026-03-01"),
+    ],
+)
+def test_a_night_reports_on_the_last_day_that_is_over(now: str, day: str) -> None:
+    asked = last_day(parse_instant(now))
+    assert format_instant(asked.first_at) == f"{day}T00:00:00.000Z"
+    assert format_instant(asked.last_at) == f"{day}T23:59:59.999Z"
 
 
 @pytest.mark.parametrize(
