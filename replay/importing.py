@@ -8,10 +8,10 @@ from typing import Final
 
 from minutebook.errors import SettingsError
 from minutebook.log.checkpoint import Copy, Part, write_manifest
-from minutebook.log.reader import FrameReader, Taken
+from minutebook.log.reader import FrameReader
 from replay.frames import check_whole
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
-from replay.refold import Refold
+from replay.refold import Refold, folding
 
 PARTS: Final[tuple[Part, ...]] = ("streams", "view")
 
@@ -37,7 +37,9 @@ def import_log(
         with tempfile.TemporaryDirectory(prefix="minutebook-import-") as work:
             refold = Refold(Path(work), partition)
             try:
-                reader = _folded(log, refold, until, advance)
+                reader = FrameReader()
+                for _ in folding(log, refold, reader, until, advance):
+                    pass
                 digests[partition] = {part: refold.digest(part).hex() for part in PARTS}
                 for part in PARTS:
                     path = targets[part] / f"partition-{partition}"
@@ -55,16 +57,3 @@ def import_log(
     for part in PARTS:
         write_manifest(targets[part], copies[part])
     return digests
-
-
-def _folded(log: Log, refold: Refold, until: Until, advance: Advance) -> FrameReader:
-    """The reader of a partition once all its records are folded."""
-    reader = FrameReader()
-    start, end = log.bounds(refold.partition)
-    for record in log.read(refold.partition, start, end):
-        if until.is_over(record):
-            break
-        taken = reader.take(record)
-        refold.take(reader, taken.frame if isinstance(taken, Taken) else None)
-        advance(refold.partition, 1)
-    return reader

@@ -16,10 +16,11 @@ from minutebook.domain.rows import rows_of
 from minutebook.domain.view import PartitionView
 from minutebook.log.apply import fold_events, move_cursor
 from minutebook.log.checkpoint import Copy, Part
-from minutebook.log.reader import FrameReader
+from minutebook.log.reader import FrameReader, Taken
 from minutebook.store.port import Rows
 from minutebook.store.rocks import RocksRows
 from minutebook.wire.frames import Frame
+from replay.reading import Advance, Log, Until
 
 _COMMIT_ROWS: Final = 8_000
 """Rows of events folded before what they changed leaves memory."""
@@ -127,6 +128,21 @@ class Refold:
         """Give the stores back."""
         self._state.close()
         self._view.close()
+
+
+def folding(log: Log, refold: Refold, reader: FrameReader, until: Until, advance: Advance) -> Iterator[Frame]:
+    """Folds a partition of `log` up to `until`, void records too; each valid frame once it is folded. `reader` is fresh, and
+    tells afterwards how far it came. Raises LogError, KafkaError.
+    """
+    for record in log.read(refold.partition, *log.bounds(refold.partition)):
+        if until.is_over(record):
+            return
+        taken = reader.take(record)
+        frame = taken.frame if isinstance(taken, Taken) else None
+        refold.take(reader, frame)
+        advance(refold.partition, 1)
+        if frame is not None:
+            yield frame
 
 
 def _first_difference(folded: Rows, copied: Rows, kind: _Kind, partition: int) -> str:

@@ -17,10 +17,10 @@ from minutebook.client.times import format_instant
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.view_rows import ExecutionRow, JobRow, Progress
-from minutebook.log.reader import FrameReader, Taken
+from minutebook.log.reader import FrameReader
 from replay.frames import check_whole
 from replay.reading import Advance, Log, Until, unheard
-from replay.refold import MakeRows, Refold, on_disk
+from replay.refold import MakeRows, Refold, folding, on_disk
 
 DUE_SHOWN: Final = 20
 EXECUTIONS_SHOWN: Final = 50
@@ -111,15 +111,8 @@ def state_at(
 def _folded(log: Log, refold: Refold, until: Until, advance: Advance) -> PartitionThen:
     reader = FrameReader()
     then = PartitionThen(partition=refold.partition, position=-1, now=None, owner="", epoch=0)
-    for record in log.read(refold.partition, *log.bounds(refold.partition)):
-        if until.is_over(record):
-            break
-        taken = reader.take(record)
-        refold.take(reader, taken.frame if isinstance(taken, Taken) else None)
-        if isinstance(taken, Taken):
-            frame = taken.frame
-            then.now, then.owner, then.epoch = format_instant(frame.now), frame.owner, frame.epoch
-        advance(refold.partition, 1)
+    for frame in folding(log, refold, reader, until, advance):
+        then.now, then.owner, then.epoch = format_instant(frame.now), frame.owner, frame.epoch
     then.position = reader.position
     refold.rows("streams")
     refold.rows("view")

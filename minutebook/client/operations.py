@@ -30,6 +30,7 @@ from minutebook.client.operation_models import (
 T = TypeVar("T")
 _WAIT_S_MAX = 30
 _REDRIVE = "/v1/dead-letters/redrive"
+_OPERATIONS = "/v1/operations"
 
 
 class _Sending(Protocol):
@@ -67,8 +68,7 @@ class OperationCalls:
         """Run all dead executions again that fit and were given up before now; a repeat with the same `key` starts nothing."""
         rate = UNSET if rate_per_s is None else rate_per_s
         body = RedriveManyRequest(filter=wanted, rate_per_s=rate, reason=reason)
-        answer = await self._send("POST", _REDRIVE, body=body, headers={"idempotency-key": key or mint_id()})
-        return msgspec.json.decode(answer.content, type=Operation)
+        return await _started(self, _REDRIVE, body, key)
 
     async def count_backfill(self: _Sending, job_id: str, from_at: str, until_at: str) -> BackfillDryRun:
         """How many instants of a job a backfill of that range would run, and why not the others; nothing is changed."""
@@ -90,14 +90,12 @@ class OperationCalls:
         same `key` starts nothing."""
         rate = UNSET if rate_per_s is None else rate_per_s
         body = BackfillRequest(from_at=from_at, until_at=until_at, rate_per_s=rate, reason=reason)
-        headers = {"idempotency-key": key or mint_id()}
-        answer = await self._send("POST", _backfill(job_id), body=body, headers=headers)
-        return msgspec.json.decode(answer.content, type=Operation)
+        return await _started(self, _backfill(job_id), body, key)
 
     async def count_jobs(self: _Sending, kind: JobOperationKind, wanted: JobFilter) -> JobDryRun:
         """How many jobs a pause, a resume or a cancel of all that fit would change; nothing is changed."""
         body = OperationRequest(kind=kind, filter=_filter_of(wanted), dry_run=True)
-        answer = await self._send("POST", "/v1/operations", body=body)
+        answer = await self._send("POST", _OPERATIONS, body=body)
         return msgspec.json.decode(answer.content, type=JobDryRun)
 
     async def change_jobs(
@@ -112,9 +110,7 @@ class OperationCalls:
         """Pause, resume or cancel all jobs that fit and were created before now; a repeat with the same `key` starts nothing."""
         rate = UNSET if rate_per_s is None else rate_per_s
         body = OperationRequest(kind=kind, filter=_filter_of(wanted), rate_per_s=rate, reason=reason)
-        headers = {"idempotency-key": key or mint_id()}
-        answer = await self._send("POST", "/v1/operations", body=body, headers=headers)
-        return msgspec.json.decode(answer.content, type=Operation)
+        return await _started(self, _OPERATIONS, body, key)
 
     async def operation(self: _Sending, operation_id: str, *, wait: int = 0) -> Operation:
         """An operation and how far it is. `wait`: seconds to wait for its end, 30 at most."""
@@ -126,7 +122,7 @@ class OperationCalls:
 
     async def operations(self: _Sending) -> AsyncIterator[Operation]:
         """All operations, the latest first."""
-        async for item in self._items("/v1/operations", OperationPage):
+        async for item in self._items(_OPERATIONS, OperationPage):
             yield item
 
     async def cancel_operation(
@@ -233,6 +229,12 @@ class SyncOperationCalls:
         return found
 
 
+async def _started(client: _Sending, path: str, body: msgspec.Struct, key: str | None) -> Operation:
+    """The operation that a body asks for; `key` is made if not given."""
+    answer = await client._send("POST", path, body=body, headers={"idempotency-key": key or mint_id()})
+    return msgspec.json.decode(answer.content, type=Operation)
+
+
 def _filter_of(wanted: JobFilter) -> OperationFilter:
     return OperationFilter(**msgspec.structs.asdict(wanted))
 
@@ -242,4 +244,4 @@ def _backfill(job_id: str) -> str:
 
 
 def _path(operation_id: str) -> str:
-    return f"/v1/operations/{quote(operation_id, safe='')}"
+    return f"{_OPERATIONS}/{quote(operation_id, safe='')}"

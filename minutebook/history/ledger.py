@@ -111,7 +111,7 @@ class Ledger:
         if before is not None:
             if _is_same(before, spec) and (spec.is_recurring or first_at in (NONE_AT, self._first_at)):
                 return
-            self._leave(stamp, MOVED)
+            self._pass(stamp, MOVED)
         self._through = max(self._through, stamp if spec.is_recurring else NONE_AT)
         self._first_at = first_at
         self._segments = [_Segment(_FOR_EVER, self._plan())]
@@ -148,7 +148,7 @@ class Ledger:
 
     def cancel(self, stamp: int) -> None:
         """No instant after `stamp`; what was due and not yet decided goes with it."""
-        self._leave(stamp, CANCELLED)
+        self._pass(stamp, CANCELLED)
         self._is_closed = True
 
     # -- instants on record
@@ -267,11 +267,10 @@ class Ledger:
                 self._find(rest, count - NAMED_MAX, what)
         self._through = max(self._through, until)
 
-    def _leave(self, stamp: int, how: str) -> None:
-        """A command took away what was implied up to `stamp` and not decided."""
-        self._pass(stamp, how)
-
     def _pass(self, until: int, how: str) -> None:
+        """What is implied up to `until` and not on record is accounted for all the same: a command took it away, a pause
+        holds it back, or it came due a moment ago.
+        """
         if not self._is_spent() and until > self._through:
             self._count(how, self._through + 1, until, None)
             self._through = until

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 from minutebook.domain import events as facts
 from minutebook.domain.state import NONE_AT
@@ -61,9 +61,6 @@ class Holding(NamedTuple):
     to_at: int
 
 
-T = TypeVar("T", QueueState, LimitState)
-
-
 class Surroundings:
     """Takes the valid frames of one partition in order. `permits_at`: by limit, when permits of it came in."""
 
@@ -90,13 +87,13 @@ class Surroundings:
             if read is not None:
                 read(self, frame, event, token)
 
-    def queue_at(self, name: str, at: int) -> QueueState | None:
-        """A queue as it was at `at`; None if nobody had declared or changed it by then."""
-        return _last(self.queues[name], at)
-
     def limit_at(self, name: str, at: int) -> LimitState | None:
         """A limit as it was at `at`; None if there was none."""
-        found = _last(self.limits[name], at)
+        found = None
+        for state in self.limits[name]:
+            if state.at > at:
+                break
+            found = state
         return None if found is None or found.is_deleted else found
 
     def pauses_of(self, queue: str, from_at: int, to_at: int) -> Iterator[tuple[int, int]]:
@@ -177,16 +174,6 @@ class Surroundings:
                 execution, since, limits = held
                 for limit in limits:
                     self.holdings[limit].append(Holding(execution, since, frame.now))
-
-
-def _last(states: Sequence[T], at: int) -> T | None:
-    """The last state that began at `at` or before."""
-    found = None
-    for state in states:
-        if state.at > at:
-            break
-        found = state
-    return found
 
 
 _READERS: Final[dict[type, Any]] = {

@@ -17,7 +17,7 @@ from minutebook.history.completeness import Completeness
 from minutebook.history.ledger import CANCELLED, MISSING, MOVED, PAUSED, PENDING, Ledger, Range
 from minutebook.history.steps import Step, Wanted, steps_of
 from minutebook.history.story import schedule_words, sentence
-from minutebook.history.surroundings import Surroundings
+from minutebook.history.surroundings import Ownership, Surroundings
 from minutebook.ids import execution_id
 from minutebook.wire.frames import Frame
 
@@ -196,10 +196,7 @@ class Why:
         late = f"It was put on record {format_duration(late_ms)} after it was due"
         handed = self.surroundings.ownership_between(step.said["due_at"] - LATE_MS, step.at)
         if handed is not None:
-            text = (
-                f"{late}: the partition was handed over, nothing was decided from {format_instant(handed.before_at)} "
-                f"until {handed.owner} took over at {format_instant(handed.at)} (epoch {handed.epoch})"
-            )
+            text = f"{late}: the partition was handed over, {_silence(handed)} (epoch {handed.epoch})"
             yield Reason(code="hand_over", text=text, at=handed.at)
         elif come.before_at <= step.said["due_at"]:
             text = f"{late}: its owner {step.owner} decided nothing from {format_instant(come.before_at)} on"
@@ -374,10 +371,7 @@ class Why:
                 yield Reason(code="late", text=text, at=skip.at)
                 handed = self.surroundings.ownership_between(self._at, skip.at)
                 if handed is not None:
-                    text = (
-                        f"The partition was handed over: nothing was decided from {format_instant(handed.before_at)} until "
-                        f"{handed.owner} took over at {format_instant(handed.at)}"
-                    )
+                    text = f"The partition was handed over: {_silence(handed)}"
                     yield Reason(code="hand_over", text=text, at=handed.at)
             case _:
                 pass
@@ -400,6 +394,12 @@ _UNTOLD: Final = Reason(code="untold", text="The log does not say why")
 
 def _reason(code: str, text: str, step: Step) -> Reason:
     return Reason(code=code, text=text, at=step.at, event_id=step.event_id)
+
+
+def _silence(handed: Ownership) -> str:
+    """For how long nothing was decided at a hand-over."""
+    since, until = format_instant(handed.before_at), format_instant(handed.at)
+    return f"nothing was decided from {since} until {handed.owner} took over at {until}"
 
 
 def _covers(step: Step, at: int) -> bool:

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from minutebook.ids import job_key
-from minutebook.wire.topics import partition_of
+from minutebook.history.steps import Wanted
 from replay.reading import Log
 from replay.state_at import StateThen, state_at
+from replay.story import home_of
 from replay.verbs.common import ExitCode, Files, Output, Topic, opened, progress, until_of
 
 
@@ -64,7 +64,7 @@ def _partitions(log: Log, partition: int | None, tenant: str | None, job: str | 
         raise typer.BadParameter(f"there is no partition {partition}", param_hint="--partition")
     if partition is not None:
         return [partition]
-    return there if job is None else [partition_of(job_key(tenant or "", job), len(there))]
+    return there if job is None else [home_of(log, Wanted(tenant or "", job))]
 
 
 def _write(found: StateThen) -> None:
