@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from replay.files import FileLog
-from streams.rules import RULES
+from minutebook.domain.rules import RULES
 from tests.golden import history, plays_of_time, plays_of_work
 from tests.golden.history import HISTORIES, Expected
 from tests.golden.plays import PLAYS

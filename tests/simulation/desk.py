@@ -40,7 +40,7 @@ from minutebook.wire import codec, topics
 from minutebook.wire.frames import Frame, InputPosition, encode_frame
 from streams.cycle import Cycle
 from streams.process import Burst
-from streams.rules import RULES, SETTINGS_DIGEST
+from minutebook.domain.rules import RULES, SETTINGS_DIGEST
 from streams.sessions import Sessions
 
 T0 = 1_750_000_000_000
