@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from fastavro import reader
 
+from minutebook.log.admin import topic_ids
 from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
@@ -20,6 +21,10 @@ class Inputs(Protocol):
     @property
     def absent(self) -> str:
         """Why there are none at all; empty if there are."""
+        ...
+
+    def id_of(self, topic: str) -> str:
+        """The topic's id; empty if nobody knows."""
         ...
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
@@ -36,17 +41,21 @@ class Inputs(Protocol):
 
 
 class KafkaInputs:
-    """Those of a broker. Every method raises KafkaError where it cannot be reached, SettingsError for a topic that is not
-    there."""
+    """Those of a broker. Every method raises KafkaError where it cannot be reached."""
 
     absent = ""
 
     def __init__(self, kafka: KafkaSettings) -> None:
+        self._ids = topic_ids(kafka)
         self._logs = {topic: KafkaLog(kafka, kafka.topic(topic)) for topic in topics.INPUTS}
 
+    def id_of(self, topic: str) -> str:
+        """See `Inputs.id_of`."""
+        return self._ids.get(topic, "")
+
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """See `Inputs.bounds`."""
-        return self._logs[topic].bounds(partition)
+        """See `Inputs.bounds`. Nothing is kept of a topic that is not there."""
+        return self._logs[topic].bounds(partition) if topic in self._ids else (0, 0)
 
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         """See `Inputs.read`."""
@@ -63,12 +72,16 @@ class FileInputs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        is_any = any(folder.glob(f"{topic}-*.avro") for topic in topics.INPUTS)
+        is_any = any(path for topic in topics.INPUTS for path in folder.glob(f"{topic}-*.avro"))
         self.absent = (
             ""
             if is_any
             else f"the inputs are not among the files in {folder}: ask where the broker keeps them"
         )
+
+    def id_of(self, topic: str) -> str:
+        """See `Inputs.id_of`: files have none."""
+        return ""
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """See `Inputs.bounds`."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from replay.files import FileLog
 from minutebook.domain.rules import RULES
+from replay.files import FileLog
 from tests.golden import history, plays_of_time, plays_of_work
 from tests.golden.history import HISTORIES, Expected
 from tests.golden.plays import PLAYS

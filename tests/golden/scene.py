@@ -47,6 +47,10 @@ class KeptInputs(Inputs):
         self.kept[record.offset] = record
         return record
 
+    def again_from(self, offset: int) -> None:
+        """What an owner took and no frame says so is taken again by the next one."""
+        self.put_back([record for at, record in sorted(self.kept.items()) if at >= offset])
+
     def records(self) -> list[RawRecord]:
         """Everything that was ever there."""
         found = self.kept | {record.offset: record for record in self.waiting}
@@ -270,9 +274,12 @@ class Scene:
         """Another owner of the first partition from here on; it knows what is stored."""
         desk = self.desk
         desk.now = max(desk.now, self.now)
+        for topic, (_, through) in desk.book.cursor.inputs.items():
+            desk.inputs[topic].again_from(through + 1)
+            desk.consumed[topic] = through
         draft = Draft(desk.book, desk.reader.position + 1, desk.now)
-        through = desk.consumed[topics.REPORTS]
-        draft.add(facts.OwnershipTaken("o", desk.book.cursor.epoch + 1, 0, through + 1))
+        reports_to = desk.consumed[topics.REPORTS] + 1
+        draft.add(facts.OwnershipTaken("o", desk.book.cursor.epoch + 1, 0, reports_to))
         for event in zone_data_changed(desk.book, desk.tzdata):
             draft.add(event)
         desk.keep(draft)

@@ -22,8 +22,13 @@ from minutebook.log.kafka import KafkaEventLog
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import CLOCK_BOUND_MS
 from minutebook.log.settings import KafkaSettings
-from minutebook.wire.frames import FORMAT_VERSION, encode_frame
+from minutebook.wire import topics
+from minutebook.wire.frames import FORMAT_VERSION, Frame, encode_frame
+from replay.deciding import TAKE_OVER
 from replay.reading import KafkaLog
+from tests.golden import history
+from tests.golden.memory import MemoryInputs
+from tests.golden.retold import replace, retold
 from tests.simulation.busy_log import BusyLog
 from tests.simulation.copies import copy_state, copy_view
 from tests.simulation.log_maker import LogMaker
@@ -42,12 +47,12 @@ def kafka(broker: Any) -> Iterator[KafkaSettings]:
     client.close()
 
 
-def replay(kafka: KafkaSettings, *arguments: str) -> subprocess.CompletedProcess[str]:
+def replay(kafka: KafkaSettings, *arguments: str, verb: str = "verify") -> subprocess.CompletedProcess[str]:
     environment = os.environ | {
         "MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
         "MINUTEBOOK_KAFKA_TOPIC_PREFIX": kafka.topic_prefix,
     }
-    command = [sys.executable, "-m", "replay", "verify", *arguments]
+    command = [sys.executable, "-m", "replay", verb, *arguments]
     root = Path(__file__).parents[2]
     return subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, timeout=100)
 
@@ -161,3 +166,23 @@ def test_no_broker_is_unreachable() -> None:
     assert done.returncode == 5
     assert "MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+async def test_decisions_are_made_again_from_the_topics_of_inputs(kafka: KafkaSettings) -> None:
+    """First as frames of other topics of those names, then as theirs."""
+    inputs = MemoryInputs.of_files("retries")
+    for topic in (topics.COMMANDS, topics.REPORTS):  # there was no mail
+        await copied_topic(kafka, topic, list(inputs.read(topic, 0, 0, 1 << 60)))
+    records = history.records_of(history.log_of("retries"), 0)
+    ids = admin.topic_ids(kafka)
+
+    def known(frame: Frame) -> Frame:
+        return replace(frame, inputs=[replace(one, topic_id=ids.get(one.topic, "")) for one in frame.inputs])
+
+    for name, log in (("other", records), ("same", retold(records, None, known))):
+        topic = await copied_topic(kafka, name, log)
+        done = replay(kafka, "--topic", topic, "--output", "json", verb="decide")
+        assert done.returncode == 0, done.stdout + done.stderr
+        unchecked = json.loads(done.stdout)["partitions"][0]["unchecked"]
+        assert ("job-commands was made again since" in unchecked) == (name == "other"), unchecked
+    assert list(unchecked) == [TAKE_OVER]

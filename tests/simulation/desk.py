@@ -30,6 +30,7 @@ from minutebook.domain.records import (
     Succeeded,
     Tick,
 )
+from minutebook.domain.rules import RULES, SETTINGS_DIGEST
 from minutebook.log.apply import move_cursor
 from minutebook.log.draft import Draft
 from minutebook.log.port import RawRecord
@@ -40,7 +41,6 @@ from minutebook.wire import codec, topics
 from minutebook.wire.frames import Frame, InputPosition, encode_frame
 from streams.cycle import Cycle
 from streams.process import Burst
-from minutebook.domain.rules import RULES, SETTINGS_DIGEST
 from streams.sessions import Sessions
 
 T0 = 1_750_000_000_000
