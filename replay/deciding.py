@@ -31,7 +31,7 @@ from minutebook.wire.frames import Frame, Slice, placed
 from replay.again import MEMORY, Again, DifferentError, note_ended
 from replay.behind_again import BehindAgain
 from replay.decided import Decided, PartitionDecided
-from replay.differences import words
+from replay.differences import difference, words
 from replay.due_again import DueAgain
 from replay.hearing import Hearing
 from replay.inputs import Inputs
@@ -181,7 +181,8 @@ class _Deciding:
                 case _:
                     break
         again.same(zone_data_changed(self._book, again.frame.tzdata))
-        again.said(len(again.frame.events) - again.at, MEMORY)
+        if (said := again.next()) is not None:
+            raise DifferentError(difference(said, None))
 
     def _cycle(self, again: Again) -> None:
         frame = again.frame
