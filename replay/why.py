@@ -8,6 +8,7 @@ from replay.frames import check_whole, frames_of
 from replay.holders import held_elsewhere
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 from replay.story import home_of
+from replay.tenant_files import TenantLog
 
 
 def why_in(
@@ -24,7 +25,7 @@ def why_in(
     """
     partition = home_of(log, Wanted(tenant, job_id))
     check_whole(log, [partition])
-    found = Why(tenant, job_id, at)
+    found = Why(tenant, job_id, at, is_part=isinstance(log, TenantLog))
     for frame in frames_of(log, partition, until, advance):
         found.take(frame)
     answer = found.answer(partition)

@@ -101,16 +101,19 @@ class _Seen(NamedTuple):
 
 class Why:
     """Takes the valid frames of the job's partition in order, then answers for one instant (ms), or for an `execution`
-    that somebody asked for at `at`.
+    that somebody asked for at `at`. `is_part`: of the frames only what is the tenant's own is there.
     """
 
-    def __init__(self, tenant: str, job_id: str, at: int, execution: str = "") -> None:
+    def __init__(
+        self, tenant: str, job_id: str, at: int, execution: str = "", *, is_part: bool = False
+    ) -> None:
         self.surroundings = Surroundings(tenant)
         self._wanted = Wanted(tenant, job_id)
         self._at = at
         self._execution = execution or execution_id(job_id, at)
         self._completeness = Completeness(Range(at, at), (tenant, job_id))
         self._seen: list[_Seen] = []
+        self._is_part = is_part
         self._partition = 0
         self.waits: list[Wait] = []
         """What the answer says of waiting: what other records than the partition's log may tell more of."""
@@ -303,6 +306,10 @@ class Why:
             yield self._fact("permits_came", text, came[-1].at, came[-1].fact)
 
     def _workers(self, task: str, at: int) -> Iterator[Reason]:
+        if self._is_part:
+            text = "Which workers were there then, what is one tenant's own does not say"
+            yield Reason(code="workers_untold", text=text, at=at)
+            return
         lives = sorted(self.surroundings.sessions_at(task, at))[:NAMED_MAX]
         if not lives:
             text = (

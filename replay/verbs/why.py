@@ -45,7 +45,7 @@ def why(
     if not is_name(job):
         raise typer.BadParameter("is no id of a job", param_hint="JOB")
     instant, end = instant_of_text(at, "AT"), until_of(until)
-    with opened(topic, files) as log, progress(log, log.partitions()) as advance:
+    with opened(topic, files, tenant=tenant) as log, progress(log, log.partitions()) as advance:
         answer = why_in(log, tenant, job, instant, end, advance)
     if output == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(why_body(answer)), indent=2))
