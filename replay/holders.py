@@ -10,7 +10,7 @@ from typing import NamedTuple
 from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.errors import SettingsError
-from minutebook.history.surroundings import Fact
+from minutebook.history.surroundings import Fact, Holding, Surroundings
 from minutebook.history.why import NAMED_MAX, Reason, Wait
 from minutebook.wire.frames import placed
 from minutebook.wire.topics import partition_of
@@ -29,7 +29,7 @@ class _Out(NamedTuple):
 def held_elsewhere(
     log: Log, tenant: str, wait: Wait, own: int, until: Until = TO_THE_END, advance: Advance = unheard
 ) -> Iterator[Reason]:
-    """Permits of `wait.limit` that were out to other partitions than `own` when the wait began; one reason each, a few
+    """Permits of `wait.limit` that were out to other partitions than `own` while it waited; one reason each, a few
     at most. Where a partition is not at hand, that is said. Raises LogError, KafkaError.
     """
     limit = wait.limit or ""
@@ -41,59 +41,48 @@ def held_elsewhere(
         text = f"Who held permits of {shown} in other partitions, only its home tells: {error}"
         yield Reason(code="permits_untold", text=text)
         return
-    away = dict([(permit, one) for permit, one in out.items() if one.partition != own][:NAMED_MAX])
-    for partition in sorted({one.partition for one in away.values()}):
-        there = {permit: one for permit, one in away.items() if one.partition == partition}
-        try:
-            runs = _runs_under(log, tenant, wait, partition, until, advance)
-        except SettingsError:
-            runs = {}
-        for permit, one in there.items():
-            if permit in runs:
-                execution, at, fact = runs[permit]
-                text = f"{execution} held a permit of {shown} then, in partition {partition}"
-                yield Reason(code="permit_held", text=text, at=at, event_id=fact.event_id(partition))
-            else:
-                text = f"A permit of {shown} was out to partition {partition} then"
-                yield Reason(code="permit_out", text=text, at=one.from_at, event_id=one.fact.event_id(home))
+    for partition in sorted({one.partition for one in out.values()} - {own}):
+        there = [one for one in out.values() if one.partition == partition]
+        held = _held_at(log, tenant, wait, partition, until, advance)
+        for holding in held[:NAMED_MAX]:
+            text = f"{holding.execution} held a permit of {shown} meanwhile, in partition {partition}"
+            event_id = holding.fact.event_id(partition)
+            yield Reason(code="permit_held", text=text, at=holding.from_at, event_id=event_id)
+        if len(there) > len(held):
+            text = f"{len(there)} permits of {shown} were out to partition {partition} meanwhile"
+            event_id = there[-1].fact.event_id(home)
+            yield Reason(code="permit_out", text=text, at=there[-1].from_at, event_id=event_id)
 
 
 def _out_at(log: Log, tenant: str, wait: Wait, home: int, until: Until, advance: Advance) -> dict[int, _Out]:
-    """Permits that were out when the wait began, by the home's account."""
+    """Permits that were out while it waited, by the home's account."""
     found: dict[int, _Out] = {}
     for frame in frames_of(log, home, until, advance):
-        if frame.now > wait.from_at:
+        if frame.now > wait.settled_at:
             break
         for number, (event, token) in enumerate(placed(frame)):
-            if isinstance(event, facts.PermitsGranted) and (event.tenant, event.limit) == (
-                tenant,
-                wait.limit,
-            ):
-                for row, partition in enumerate(event.partitions):
-                    fact = Fact(frame.offset, number, row)
-                    found[token + row] = _Out(partition, frame.now, fact)
-            elif isinstance(event, facts.PermitsReturned) and (event.tenant, event.limit) == (
-                tenant,
-                wait.limit,
-            ):
-                for permit in event.permits:
-                    found.pop(permit, None)
+            match event:
+                case facts.PermitsGranted(tenant=whose, limit=wait.limit) if whose == tenant:
+                    for row, partition in enumerate(event.partitions):
+                        found[token + row] = _Out(partition, frame.now, Fact(frame.offset, number, row))
+                case facts.PermitsReturned(tenant=whose, limit=wait.limit) if whose == tenant:
+                    for permit in event.permits:
+                        found.pop(permit, None)
+                case _:
+                    pass
     return found
 
 
-def _runs_under(
+def _held_at(
     log: Log, tenant: str, wait: Wait, partition: int, until: Until, advance: Advance
-) -> dict[int, tuple[str, int, Fact]]:
-    """What was last granted under each permit before the wait began: execution, when, where."""
-    found: dict[int, tuple[str, int, Fact]] = {}
-    for frame in frames_of(log, partition, until, advance):
-        if frame.now > wait.from_at:
-            break
-        for number, event in enumerate(frame.events):
-            if isinstance(event, facts.ExecutionsGranted):
-                permits = zip(event.permit_row, event.permit_limit, event.permit_ids, strict=True)
-                for row, limit, permit in permits:
-                    if (event.tenants[event.tenant[row]], event.limits[limit]) == (tenant, wait.limit):
-                        fact = Fact(frame.offset, number, row)
-                        found[permit] = event.executions[row], frame.now, fact
-    return found
+) -> list[Holding]:
+    """What ran in a partition under permits of the limit while it waited; nothing where it is not at hand."""
+    around = Surroundings(tenant)
+    try:
+        for frame in frames_of(log, partition, until, advance):
+            if frame.now > wait.settled_at:
+                break
+            around.take(frame)
+    except SettingsError:
+        return []
+    return around.holders_at(wait.limit or "", wait.settled_at)

@@ -66,6 +66,13 @@ class SessionLife(NamedTuple):
     fact: Fact
 
 
+class Ask(NamedTuple):
+    """From `at` on so many permits were asked for and had not come in."""
+
+    at: int
+    awaited: int
+
+
 class Receipt(NamedTuple):
     """Permits came in."""
 
@@ -93,14 +100,15 @@ class Holding(NamedTuple):
 class Surroundings:
     """Takes the valid frames of one partition in order.
 
-    By limit of the tenant, `asked`: when permits were asked for; `receipts`: when some came in.
+    By limit of the tenant, `asks`: when permits were asked for, and how many had not come in then; `receipts`: when some
+    came in.
     """
 
     def __init__(self, tenant: str) -> None:
         self.ownerships: list[Ownership] = []
         self.queues: dict[str, list[QueueState]] = defaultdict(list)
         self.limits: dict[str, list[LimitState]] = defaultdict(list)
-        self.asked: dict[str, list[int]] = defaultdict(list)
+        self.asks: dict[str, list[Ask]] = defaultdict(list)
         self.receipts: dict[str, list[Receipt]] = defaultdict(list)
         self.sessions: dict[str, SessionLife] = {}
         self.holdings: dict[str, list[Holding]] = defaultdict(list)
@@ -143,6 +151,13 @@ class Surroundings:
         running = [held for held, limits in self._holders.values() if limit in limits and held.from_at <= at]
         return sorted([*ended, *running])
 
+    def first_ask(self, limit: str, at: int) -> int | None:
+        """When permits were awaited from `at` on; None if never."""
+        before = [ask for ask in self.asks[limit] if ask.at <= at]
+        if before and before[-1].awaited:
+            return at
+        return next((ask.at for ask in self.asks[limit] if ask.at > at and ask.awaited), None)
+
     def sessions_at(self, task: str, at: int) -> list[SessionLife]:
         """Sessions that knew a task and had been granted something before `at`, and had not ended."""
         return [
@@ -179,14 +194,21 @@ class Surroundings:
                 fact,
             )
             self.limits[event.name].append(state)
+            self.asks[event.name].append(Ask(self.now, 0))  # what was asked of an older version is void
 
     def _asked(self, fact: Fact, event: facts.PermitsAsked, token: int) -> None:
-        if event.tenant == self._tenant and event.count:
-            self.asked[event.limit].append(self.now)
+        if event.tenant == self._tenant:
+            self._note_ask(event.limit, event.count)
+
+    def _note_ask(self, limit: str, more: int) -> None:
+        """So many more permits are awaited."""
+        awaited = self.asks[limit][-1].awaited if self.asks[limit] else 0
+        self.asks[limit].append(Ask(self.now, max(0, awaited + more)))
 
     def _received(self, fact: Fact, event: facts.PermitsReceived, token: int) -> None:
         if event.tenant == self._tenant:
             self.receipts[event.limit].append(Receipt(self.now, fact))
+            self._note_ask(event.limit, -len(event.permits))
 
     def _started(self, fact: Fact, event: facts.SessionStarted, token: int) -> None:
         self.sessions[event.session] = SessionLife(

@@ -91,6 +91,11 @@ class Wait(NamedTuple):
     until_at: int
     limit: str | None
 
+    @property
+    def settled_at(self) -> int:
+        """By then what came due with it and went before it has its permits."""
+        return self.from_at + LATE_MS
+
 
 class _Seen(NamedTuple):
     """A step, and the time of the decision before it."""
@@ -272,9 +277,17 @@ class Why:
             for reason in self._limited(name, come, until, granted):
                 is_told = True
                 yield reason
-        if not is_told:
+        if not is_told or self._asked_late(limit, come.at):
             self.waits.append(Wait(queue, task, come.at, until, None))
             yield from self._workers(task, come.at)
+
+    def _asked_late(self, limit: str, at: int) -> bool:
+        """Whether no permit was asked for at first: a partition asks once a worker offers for what waits, and not while it
+        has as many as the limit lets.
+        """
+        first = self.surroundings.first_ask(limit, at)
+        has_some = bool(self.surroundings.holders_at(limit, at + LATE_MS))
+        return first is not None and first - at > LATE_MS and not has_some
 
     def _limited(self, name: str, come: Step, until: int, granted: Step | None) -> Iterator[Reason]:
         around, state = self.surroundings, self.surroundings.limit_at(name, come.at)
@@ -286,7 +299,7 @@ class Why:
             text = f"{shown.capitalize()} was paused until {format_instant(state.paused_until)}"
             yield self._fact("limit_paused", text, state.at, state.fact)
         elif granted is None:
-            if came or any(at >= come.at for at in around.asked[name]):
+            if came or around.first_ask(name, come.at) is not None:
                 yield from self._permit_awaited(shown, name, state, come, until, came)
         elif came and any(permit["limit"] == name for permit in granted.said.get("permits", ())):
             yield from self._permit_awaited(shown, name, state, come, until, came)
@@ -295,11 +308,12 @@ class Why:
         self, shown: str, name: str, state: LimitState, come: Step, until: int, came: list[Receipt]
     ) -> Iterator[Reason]:
         """Who held the permits, and when the next ones came."""
-        self.waits.append(Wait(come.said["queue"], come.said["task"], come.at, until, name))
+        wait = Wait(come.said["queue"], come.said["task"], come.at, until, name)
+        self.waits.append(wait)
         text = f"It needed a permit of {shown} ({_bounds(state)})"
         yield self._fact("limit", text, come.at, state.fact)
-        for held in self.surroundings.holders_at(name, come.at)[:NAMED_MAX]:
-            text = f"{held.execution} held a permit of {shown} then"
+        for held in self.surroundings.holders_at(name, wait.settled_at)[:NAMED_MAX]:
+            text = f"{held.execution} held a permit of {shown} meanwhile"
             yield self._fact("permit_held", text, held.from_at, held.fact)
         if came:
             text = f"The next permits of {shown} came here at {format_instant(came[-1].at)}"
