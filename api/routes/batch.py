@@ -15,11 +15,11 @@ from api.bodies import check_accept, check_distinct, read_body, read_object
 from api.decisions import Decision, decide_all, json_response, preference_of, refusal_of
 from api.described import BODY, PREFER, REQUIRED_KEY, described
 from api.guard import trace_id_of
+from api.lanes import Keyed
 from api.parameters import idempotency_key_of, query_of, traceparent_of
 from api.positions import Token
 from api.problems import Refused, problem_of, refused_field
 from api.routes.jobs import check_payload, checks_of, submit_command
-from api.sender import Keyed
 from api.services import services_of
 from api.submission import read_submission
 from minutebook.client.models import BatchItem, BatchRequest, BatchResult
