@@ -117,7 +117,7 @@ async def test_a_record_whose_fate_is_unknown_is_that_of_its_commands_alone(
 async def test_a_partition_that_does_not_answer_holds_up_no_other(
     world: Installation, api: httpx.AsyncClient
 ) -> None:
-    broker = world.services.commands = Broker(world, timeout_s=0.2)
+    broker = world.services.commands = Broker(world, timeout_s=3)
     broker.is_away = {0}
     names = [f"own-{number}" for number in range(40)]
     answers = await asyncio.gather(*(post(api, number, id=name) for number, name in enumerate(names)))
@@ -171,6 +171,12 @@ async def test_a_full_record_waits_for_nobody(
         await broker.send(0, [keyed(number) for number in range(1, 1 + BATCH_MAX)])
     assert broker.records == [(0, 1), (0, BATCH_MAX)]
     world.log.release()
+
+
+async def test_what_takes_two_records_is_answered_after_the_second(broker: Broker) -> None:
+    offset = await broker.send(0, [keyed(number) for number in range(BATCH_MAX + 1)])
+    assert broker.records == [(0, BATCH_MAX), (0, 1)]
+    assert offset == BATCH_MAX
 
 
 async def test_jobs_without_ids_go_where_others_gather(world: Installation, broker: Broker) -> None:

@@ -49,6 +49,14 @@ def test_bodies_together_are_read_as_alone(found: list[bytes]) -> None:
         assert outcome(together, data) == outcome(new_reader(), data)
 
 
+def test_names_inside_of_what_is_alike_are_counted() -> None:
+    reader = new_reader()
+    body = b'{"task":"t","retry":{"max_attempts":3},"payload":{"a":{"b":1}}}'
+    again = b'{"task":"t","retry":{"max_attempts":3},"payload":{"a":{"a":1,"b":2}}}'
+    twice = b'{"task":"t","retry":{"max_attempts":3},"payload":{"a":1,"a":2}}'
+    assert [type(outcome(reader, data)) for data in (body, again, twice)] == [Submission, Submission, tuple]
+
+
 def test_what_is_alike_is_checked_once() -> None:
     asked: list[str] = []
     reader = SubmissionReader(NOW, lambda queue: not asked.append(queue), lambda url: "")
