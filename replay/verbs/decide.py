@@ -31,7 +31,7 @@ def decide(
     event, or a log that is not whole. 2: wrong usage. 3: no such topic. 5: Kafka cannot be reached.
     """
     end = until_of(until)
-    with opened(topic, files) as log:
+    with opened(topic, files, needs_whole=True) as log:
         inputs: Inputs = KafkaInputs(KafkaSettings()) if files is None else FileInputs(files)
         with closing(inputs):
             known = log.partitions()

@@ -1,4 +1,4 @@
-"""`python -m replay verify` on a real broker: a log as owners write it, a copied one, a changed one, no broker."""
+"""`python -m replay` on a real broker: a log as owners write it, a copied one, a changed one, no broker; what workers offered."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from kafka import KafkaAdminClient
 
+from minutebook.client.times import format_instant
 from minutebook.domain import events as facts
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
@@ -31,7 +32,8 @@ from tests.golden.memory import MemoryInputs
 from tests.golden.retold import replace, retold
 from tests.simulation.busy_log import BusyLog
 from tests.simulation.copies import copy_state, copy_view
-from tests.simulation.log_maker import LogMaker
+from tests.simulation.log_maker import T0, LogMaker, submit
+from tests.unit.test_replay_offers import MemoryReports
 
 pytestmark = pytest.mark.kafka
 
@@ -186,3 +188,26 @@ async def test_decisions_are_made_again_from_the_topics_of_inputs(kafka: KafkaSe
         unchecked = json.loads(done.stdout)["partitions"][0]["unchecked"]
         assert ("job-commands was made again since" in unchecked) == (name == "other"), unchecked
     assert list(unchecked) == [TAKE_OVER]
+
+
+async def test_why_reads_what_workers_offered_meanwhile(kafka: KafkaSettings) -> None:
+    maker = LogMaker()
+    maker.open()
+    maker.command(submit("a"))
+    maker.due()
+    maker.clock.advance(60_000)
+    maker.grant("w.0")
+    reports = MemoryReports()
+    reports.pulse("old.0", T0 - 600_000, 9, queue="default")
+    reports.pulse("w.0", T0 + 20_000, 4, queue="default")
+    await copied_topic(kafka, "job-events", maker.records)
+    about = ("a", format_instant(T0), "--tenant", "acme", "-o", "json")
+    done = replay(kafka, *about, verb="why")
+    assert done.returncode == 0, done.stderr
+    assert [reason["code"] for reason in json.loads(done.stdout)["reasons"]][-1] == "reports_untold"
+    await copied_topic(kafka, "worker-reports", reports.records)
+    done = replay(kafka, *about, verb="why")
+    assert done.returncode == 0, done.stderr
+    (found,) = [one for one in json.loads(done.stdout)["reasons"] if one["code"] == "worker_offered"]
+    assert "w.0 (name of w.0) was alive" in found["text"]
+    assert found["text"].endswith("(worker-reports 0:1 to 0:1)")
