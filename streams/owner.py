@@ -18,6 +18,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import Output, ToSession, outputs
 from minutebook.domain.records import Tick
+from minutebook.domain.rules import RULES, SETTINGS_DIGEST
 from minutebook.errors import ClockError, OwnershipLostError
 from minutebook.grant_spans import with_spans
 from minutebook.log.apply import move_cursor, take
@@ -37,7 +38,6 @@ from streams.granting import Granting
 from streams.outbox import Outbox
 from streams.process import Process
 from streams.recovery import check_inputs, check_position, fold_to_end, open_book
-from streams.rules import RULES, SETTINGS_DIGEST
 from streams.sessions import Sessions
 from streams.taken import Redo, Taken
 from streams.window_of_reports import WINDOW_MS, rebuild_sessions
