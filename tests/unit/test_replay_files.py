@@ -50,7 +50,7 @@ def test_a_stretch_is_proved_to_be_a_part_of_the_chain(records: CopiedLog, tmp_p
     report = verify(FileLog(tmp_path / "out"), [0])
     assert report.ok
     assert report.partitions[0].head == stretch.head_after
-    assert report.partitions[0].unchecked == f"this stretch begins at offset {first}: nothing can be folded"
+    assert report.partitions[0].unchecked == [f"this stretch begins at offset {first}: nothing can be folded"]
     assert report.partitions[0].digest == ""
 
 
