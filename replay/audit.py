@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 
 from minutebook.domain import events as facts
-from minutebook.domain.rows import rows_of
 from minutebook.domain.view_rows import RETENTION_DAYS
 from minutebook.errors import LogGapError, SettingsError
 from minutebook.log.checkpoint import Copy, Part
@@ -40,6 +39,8 @@ from replay.report import (
 PARTS: Final[tuple[Part, ...]] = ("streams", "view")
 _SAVE_AFTER: Final = 4_096
 """Records after which an audit is saved, however few rows they have."""
+_VOIDS_MAX: Final = 20_000
+"""Void records in a row after which nothing more is folded: the state names each of them."""
 _WHOSE: Final[dict[Part, str]] = {"streams": "owner's state", "view": "view"}
 _UNPAIRED: Final = "permits"
 
@@ -219,7 +220,7 @@ class Audit:
         if not self._can_fold:
             return
         try:
-            self._refold.take(self._chain.reader, frame)
+            self.report.rows += self._refold.take(self._chain.reader, frame)
             if frame is not None:
                 self._check(frame)
                 self._permits.take(frame, self._refold.book)
@@ -228,11 +229,15 @@ class Audit:
             self._can_fold = False
             self._refold.book.discard()
             self._find_at(self.position, f"a valid frame that cannot be folded: {error!r}")
+            return
+        if len(self._refold.book.cursor.voids) >= _VOIDS_MAX:
+            self._can_fold = False
+            what = f"{_VOIDS_MAX} void records in a row: nothing is folded from here on"
+            self._find(Fault(self.position, self.folded_through + 1, self.position, what))
 
     def _check(self, frame: Frame) -> None:
         """What every valid frame must be beside its place in the chain."""
         self.report.events += len(frame.events)
-        self.report.rows += sum(map(rows_of, frame.events))
         if frame.now < self._now:
             self._find_at(frame.offset, f"its time {frame.now} is before the frame's before it, {self._now}")
         self._now = max(self._now, frame.now)
@@ -317,6 +322,14 @@ class Audit:
             self._find_at(copy.position, f"the copy of the {_WHOSE[part]} made here differs: {difference}")
 
     # -- the end
+
+    def end_with(self, head: bytes) -> None:
+        """The log says that the chain's head is `head` after its last record."""
+        if head != self._chain.reader.head and self._gap is None:
+            first, last = min(self._chain.unproven(), self.report.end - 1), self.report.end - 1
+            self._gap = Fault(
+                first, first, last, "the chain ends with another head than the files were exported with"
+            )
 
     def finish(self, *, is_cut: bool, is_interrupted: bool, needs_copies: bool) -> None:
         """No record more. `is_cut`: by an end that the caller asked for; `is_interrupted`: before that."""

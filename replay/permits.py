@@ -34,6 +34,9 @@ _WHAT: Final = {
     _RECEIVED: "is used here, but was never granted to this partition",
     _RETURNED: "came back, but nobody had given it back",
 }
+_ABOUT_PERMITS: Final[frozenset[type]] = frozenset(
+    (facts.PermitsGranted, facts.PermitsReceived, facts.PermitsReleased, facts.PermitsReturned)
+)
 _CAUSE: Final = b"\0"
 _EFFECT: Final = b"\1"
 
@@ -68,6 +71,8 @@ class PermitAudit:
 
     def take(self, frame: Frame, book: Book) -> None:
         """A valid frame that has just been folded into `book`."""
+        if _ABOUT_PERMITS.isdisjoint(map(type, frame.events)):
+            return
         mail = (-1, -1)
         for event, token in placed(frame):
             match event:

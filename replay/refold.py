@@ -80,19 +80,22 @@ class Refold:
         self.view = PartitionView(self._view, partition, retention_days=retention_days)
         self._folded = 0
 
-    def take(self, reader: FrameReader, frame: Frame | None) -> None:
-        """Fold the frame that `reader` just took; None = the record was void. Not committed yet.
+    def take(self, reader: FrameReader, frame: Frame | None) -> int:
+        """Fold the frame that `reader` just took; None = the record was void. Not committed yet. How many rows it has.
 
         Raises BrokenFrameError, or whatever the fold of senseless data raises: nothing more can be folded then.
         """
+        rows = 0
         if frame is not None:
             fold_events(self.book, frame)
             if self._has_view:
                 self.view.fold(frame.events, frame.now, frame.offset)
                 self.view.answered.clear()
                 self.view.changed_keys.clear()
-            self._folded += sum(map(rows_of, frame.events))
+            rows = sum(map(rows_of, frame.events))
+        self._folded += rows
         move_cursor(self.book, reader, frame)
+        return rows
 
     def is_full(self) -> bool:
         """Whether what is not committed should leave memory."""

@@ -17,6 +17,7 @@ from minutebook.errors import SettingsError
 from minutebook.log.checkpoint import Copy, Part, newest
 from replay.audit import PARTS, Audit, unpaired_in
 from replay.audit_store import keep_in, read_rows
+from replay.files import FileLog
 from replay.heads import Heads
 from replay.parallel import Stopped, never, spread
 from replay.permits import unpaired
@@ -114,6 +115,8 @@ class _OfOne(NamedTuple):
                     f"--until ends at {self.until.offset}: choose a new folder"
                 )
             is_interrupted = audit.can_begin() and self._read(audit, partition, advance, is_stopped)
+            if isinstance(self.log, FileLog) and self.until == TO_THE_END and not is_interrupted:
+                audit.end_with(self.log.head_after(partition))
             audit.finish(
                 is_cut=self.until != TO_THE_END,
                 is_interrupted=is_interrupted,
@@ -157,5 +160,7 @@ def _largest_first(log: Log, partitions: list[int]) -> list[int]:
 
 def _not_begun(log: Log, partition: int) -> _Audited:
     start, end = log.bounds(partition)
-    report = PartitionReport(partition=partition, start=start, end=end, is_interrupted=True)
+    report = PartitionReport(
+        partition=partition, start=start, end=end, is_interrupted=True, unchecked=["not begun in this call"]
+    )
     return _Audited(report, [], "", -1)

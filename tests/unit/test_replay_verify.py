@@ -284,3 +284,15 @@ def test_a_frame_on_a_wrong_head_is_no_fault_once_the_chain_goes_on() -> None:
     assert not audit(maker.records).ok
     maker.add()
     assert audit(maker.records).ok
+
+
+def test_a_log_that_is_void_from_somewhere_on_is_read_to_its_end() -> None:
+    """Nothing behind a changed frame is valid; the time for each of those records must not grow with their number."""
+    records = small_log().records
+    changed = [*records[:3], records[3]._replace(key=b"k"), *records[4:]]
+    last = changed[-1]
+    changed += [last._replace(offset=last.offset + number) for number in range(1, 21_000)]
+    report = audit(changed)
+    assert report.partitions[0].records == len(changed)
+    assert report.findings[0].first == 3
+    assert any("nothing is folded from here on" in found.what for found in report.findings)
