@@ -17,6 +17,8 @@ from minutebook.wire import topics
 
 GATHER_S: Final = 0.25
 """So long idle pulses wait for others."""
+LATE_S: Final = 0.05
+"""So much longer they wait if need be: fetches of a fleet come more often, and each brings on what is ready of any partition."""
 
 
 class _Kept(NamedTuple):
@@ -35,9 +37,9 @@ class Gathering:
         self._kept: dict[TopicPartition, _Kept] = {}
 
     def wait_s(self, now: float, timeout: float) -> float:
-        """How long to wait for a fetch: until something kept back is to go on, `timeout` at most."""
+        """How long to wait for a fetch, `timeout` at most: until something kept back is to go on, or a little longer."""
         first = min((kept.until for kept in self._kept.values()), default=now + timeout)
-        return min(max(0.0, first - now), timeout)
+        return min(max(LATE_S, first - now), timeout)
 
     def sift(
         self, found: Mapping[TopicPartition, Sequence[ConsumerRecord]], now: float

@@ -6,7 +6,7 @@ from aiokafka import ConsumerRecord, TopicPartition
 
 from minutebook.log.port import RawRecord
 from minutebook.wire import topics
-from streams.gathering import GATHER_S, Gathering
+from streams.gathering import GATHER_S, LATE_S, Gathering
 
 REPORTS = f"x.{topics.REPORTS}"
 IDLE, NEWS = b"again", b"news"
@@ -78,7 +78,8 @@ def test_a_fetch_is_not_waited_for_longer_than_what_is_kept_back_may_wait() -> N
     kept.sift(fetched(place(1), 4, IDLE), 10.0 + GATHER_S / 2)
     assert kept.wait_s(10.0, 1.0) == GATHER_S
     assert kept.wait_s(10.0, GATHER_S / 2) == GATHER_S / 2
-    assert kept.wait_s(10.0 + 2 * GATHER_S, 1.0) == 0.0
+    assert kept.wait_s(10.0 + GATHER_S, 1.0) == LATE_S
+    assert kept.wait_s(10.0 + GATHER_S, LATE_S / 2) == LATE_S / 2
 
 
 def test_what_was_kept_back_of_a_partition_that_is_taken_away_is_forgotten() -> None:
