@@ -25,6 +25,7 @@ from minutebook.log.settings import KafkaSettings
 from minutebook.loop_lag import LoopLag
 from minutebook.wire import topics
 from streams import health, metrics
+from streams.assignor import FairAssignor
 from streams.deliveries import watch_deliveries
 from streams.driver import InputConsumer
 from streams.gauges import HostCollector
@@ -55,6 +56,7 @@ def make_faust(kafka: KafkaSettings, settings: StreamsSettings) -> Any:
         broker_max_poll_records=2_000,
         stream_buffer_maxsize=256,
         stream_wait_empty=False,
+        PartitionAssignor=FairAssignor,
     )
 
 
