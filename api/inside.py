@@ -67,7 +67,7 @@ def checkpoint(services: Services, folder: Path) -> CheckpointMade:
             position=one.position,
             head=one.head,
             path=str(rows),
-            retention_days=view.retention_days,
+            retention=view.retention,
         )
         for one in made
     )

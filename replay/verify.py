@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from minutebook.domain import events as facts
-from minutebook.domain.view_rows import RETENTION_DAYS
+from minutebook.domain.view_retention import Retention
 from minutebook.errors import LogGapError
 from minutebook.log.checkpoint import Copy, Part, newest
 from minutebook.log.port import RawRecord
@@ -84,8 +84,8 @@ def _verify_one(
     start, end = log.bounds(partition)
     wanted = {part: held[partition] for part, held in (copies or {}).items() if partition in held}
     with tempfile.TemporaryDirectory(prefix="minutebook-replay-") as folder:
-        kept_days = wanted["view"].retention_days if "view" in wanted else None
-        refold = Refold(Path(folder), partition, make_rows, kept_days or RETENTION_DAYS)
+        retention = wanted["view"].retention if "view" in wanted else None
+        refold = Refold(Path(folder), partition, make_rows, retention or Retention())
         chain = Chain(*beginning(log, partition))
         audit = _Audit(
             PartitionReport(partition=partition, start=start, end=end), chain, refold, wanted, permits

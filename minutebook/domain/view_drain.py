@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from minutebook.domain import view_due, view_index, view_starts
+from minutebook.domain import view_drops, view_due, view_index, view_starts
 from minutebook.store.port import Ranges
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(int).decode
 
 
-_SHELVES: Final = ("executions", view_index.EXECUTION_INDEX, view_index.EXECUTION_COUNTS)
-
-
 def dropped(view: PartitionView) -> Ranges:
     """What goes with the days of which no history is kept any more: nothing but right after one of them has gone."""
     if not view.has_turned:
         return []
-    start, end = (view_index.shelf_of(view.partition, day) for day in (0, view.kept_from))
-    return [(family, start, end) for family in _SHELVES]
+    start = view_index.shelf_of(view.partition, 0)
+    return [
+        (family, start, view_index.shelf_of(view.partition, first))
+        for family, first in view_drops.first_shelves(view).items()
+    ]
 
 
 def drained(view: PartitionView) -> Changes:

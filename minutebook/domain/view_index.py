@@ -121,12 +121,18 @@ def off_shelf(stored: bytes) -> bytes:
 
 
 def days_between(rows: Rows, partition: int, first: int, last: int, is_ascending: bool) -> Iterator[int]:
-    """Days from `first` to `last`, both included, that have a shelf."""
-    last = min(last, STANDING - 1)
+    """Days from `first` to `last`, both included, of which executions have a shelf."""
+    return shelves_between(rows, EXECUTION_COUNTS, partition, first, min(last, STANDING - 1), is_ascending)
+
+
+def shelves_between(
+    rows: Rows, family: str, partition: int, first: int, last: int, is_ascending: bool = True
+) -> Iterator[int]:
+    """Numbers from `first` to `last`, both included, of which a family has a shelf."""
     while first <= last:
         start, end = shelf_of(partition, first), shelf_of(partition, last + 1)
         scan = rows.scan if is_ascending else rows.scan_back
-        found = next(scan(EXECUTION_COUNTS, start, end), None)
+        found = next(scan(family, start, end), None)
         if found is None:
             return
         day = day_of(found[0])
