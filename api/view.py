@@ -133,7 +133,7 @@ class View:
     def commit(self, partition: int) -> None:
         """Write what changed in one partition."""
         pending, ranges = self.parts[partition].drain()
-        if pending:
+        if pending or ranges:
             self.rows.write(pending, ranges)
 
     def commit_all(self) -> None:

@@ -69,7 +69,7 @@ class PartitionView(ViewReads):
         self.starts: list[Starts] = []
         """Attempts that started since the last `drain`."""
         self.starts_from = 0
-        """The first minute of which starts are kept, as of the last `drain`."""
+        """The first hour of which starts are kept, as of the last `drain`."""
         self.due_moves: list[tuple[str, int, int]] = []
         """(tenant, next instant that comes due before, and now) of jobs since the last `drain`; NONE_AT = none."""
         self.cursor = self.read("cursors", self.prefix, CursorRow) or CursorRow()
