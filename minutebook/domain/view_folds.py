@@ -123,7 +123,7 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
 
 def _come(view: PartitionView, event: Any, status: str) -> None:
     now, changed, changed_jobs = view.now, view.changed_executions, view.changed_jobs
-    execution_row = keys.execution_row
+    pack = view_index.INSTANT.pack
     sessions, session = _sessions(event)
     tasks, queues = event.tasks, event.queues
     jobs = [view.hot_jobs.setdefault(tenant, {}) for tenant in event.tenants]
@@ -155,7 +155,7 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
         left_at.append(progress.next_at)
         progress.next_at = next_at
         changed_jobs[job.key] = job
-        key = execution_row(job.key, scheduled_at)
+        key = b"%b\0%b" % (job.key, pack(scheduled_at))  # as `keys.execution_row` has it
         attempt = Attempt(1, status, due_at, now, started_at, NONE_AT, sessions[holder])
         row = ExecutionRow(version, scheduled_at, "", attempt)
         hot = HotExecution(key, row, job, tasks[task], queues[queue])
