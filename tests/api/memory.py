@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from api.auth import Keyring
+from api.catch_up import CatchUp
 from api.notifier.settings import NotifySettings
 from api.notifier.targets import Targets
 from api.problems import Refused
@@ -168,6 +169,7 @@ class Ready:
 
     def __init__(self) -> None:
         self.lag: dict[int, int] = {}
+        self.catch_up = CatchUp()
 
     def unready(self) -> str:
         """See `Readiness`."""
