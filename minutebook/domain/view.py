@@ -22,7 +22,7 @@ from minutebook.domain.view_drain import drained, dropped
 from minutebook.domain.view_folds import FOLDS
 from minutebook.domain.view_keys import KeyRow
 from minutebook.domain.view_reads import DECODERS, ViewReads
-from minutebook.domain.view_retention import Retention, RetentionRow, answer_shelf
+from minutebook.domain.view_retention import Retention, answer_shelf
 from minutebook.domain.view_rows import (
     FAMILIES,
     FORMAT,
@@ -72,7 +72,6 @@ class PartitionView(ViewReads):
         """The first hour of which starts are kept, as of the last `drain`."""
         self.due_moves: list[tuple[str, int, int]] = []
         """(tenant, next instant that comes due before, and now) of jobs since the last `drain`; NONE_AT = none."""
-        self.cursor = self.read("cursors", self.prefix, CursorRow) or CursorRow()
         self.now = 0
         self.position = self.cursor.position
 
@@ -131,7 +130,7 @@ class PartitionView(ViewReads):
 
     def is_of_this_format(self) -> bool:
         """Whether the stored rows were written by this version of the read model."""
-        kept = self.read("retention", self.prefix, RetentionRow)
+        kept = self.kept()
         return self.cursor.format == FORMAT and (kept is None or kept.retention == self.retention)
 
     # -- rows

@@ -89,11 +89,17 @@ class ViewReads:
         self.changed_jobs: dict[bytes, HotJob] = {}
         """Jobs whose progress changed since it was written last."""
         self.changed_executions: dict[bytes, HotExecution] = {}
-        kept = self.read("retention", self.prefix, RetentionRow)
+        self.cursor = self.read("cursors", self.prefix, CursorRow) or CursorRow()
+        kept = self.kept()
         self.kept_from = 0 if kept is None else kept.kept_from
         """The first day of which history is kept, counted from the epoch."""
         self.forgotten_through = -1 if kept is None else kept.forgotten_through
         """The last day of which the owner names nothing any more that had ended by then."""
+
+    def kept(self) -> RetentionRow | None:
+        """By which retention the rows are kept; None where they are of another version, or there are none."""
+        is_ours = self.cursor.format == keys.FORMAT
+        return self.read("retention", self.prefix, RetentionRow) if is_ours else None
 
     @property
     def kept_at(self) -> int:

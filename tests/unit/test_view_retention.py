@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from minutebook.domain import view_index, view_lists
@@ -9,7 +10,7 @@ from minutebook.domain.events import Event
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_lists import Filter, span_of
 from minutebook.domain.view_retention import Retention
-from minutebook.domain.view_rows import DAY_MS, digest
+from minutebook.domain.view_rows import DAY_MS, FORMAT, digest
 from tests.unit.test_view import HOUR, TENANT, Reader, T, dead, due_granted, failed, submitted, succeeded
 
 DAYS = 3
@@ -116,3 +117,20 @@ def test_an_empty_view_begins_with_any_retention() -> None:
     reader = Reader()
     reader.now += HOUR
     assert PartitionView(reader.rows, 3, retention=Retention(1)).is_of_this_format()
+
+
+def test_rows_of_another_version_are_not_read_as_ours() -> None:
+    reader = KeepingReader()
+    reader.succeed(5)
+    cursor = msgspec.structs.replace(reader.view.cursor, format=FORMAT - 1)
+    pending = {
+        "cursors": {reader.view.prefix: msgspec.msgpack.encode(cursor)},
+        "retention": {reader.view.prefix: msgspec.msgpack.encode([DAYS, 20_000])},
+    }
+    reader.rows.write(pending, [])
+    again = PartitionView(reader.rows, 3, retention=Retention(DAYS))
+    assert not again.is_of_this_format()
+    reader.rows.write({}, again.reset())
+    again.fold([submitted()], T, 0)
+    reader.rows.write(*again.drain())
+    assert again.is_of_this_format()
