@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from minutebook.domain import events as facts
-from minutebook.domain.view_rows import RETENTION_DAYS
+from minutebook.domain.view_retention import Retention
 from minutebook.errors import LogGapError, SettingsError
 from minutebook.log.checkpoint import Copy, Part
 from minutebook.log.port import RawRecord
@@ -46,8 +46,8 @@ _UNPAIRED: Final = "permits"
 
 
 class Progress(msgspec.Struct, kw_only=True):
-    """What is saved of an audit. `folded_through`: its last frame that was folded. `view_days`: of how many days its view keeps
-    history, 0 = none is folded.
+    """What is saved of an audit. `folded_through`: its last frame that was folded. `view_retention`: how long its view
+    keeps what is over, None = no view is folded.
     """
 
     chain: ChainState
@@ -58,7 +58,7 @@ class Progress(msgspec.Struct, kw_only=True):
     now: int
     can_fold: bool
     folded_through: int
-    view_days: int
+    view_retention: Retention | None
     copies: dict[Part, Copy]
     kept: Head | None
 
@@ -117,7 +117,7 @@ class Audit:
             now=0,
             can_fold=start == 0,
             folded_through=-1,
-            view_days=0 if view is None else view.retention_days or RETENTION_DAYS,
+            view_retention=None if view is None else view.retention or Retention(),
             copies={},
             kept=None,
         )
@@ -130,7 +130,7 @@ class Audit:
         self._now = saved.now
         self._can_fold = saved.can_fold
         self.folded_through = saved.folded_through
-        self._view_days = saved.view_days
+        self._view_retention = saved.view_retention
         partition = saved.report.partition
         self._permits = PermitAudit(partition, self._store.section("audit"))
         self._permits.findings = saved.permit_findings
@@ -138,8 +138,8 @@ class Audit:
             self._folder,
             partition,
             lambda folder, _: self._store.section(folder.name),
-            saved.view_days or RETENTION_DAYS,
-            has_view=bool(saved.view_days),
+            saved.view_retention or Retention(),
+            has_view=saved.view_retention is not None,
             after_commit=self._note,
         )
         self._chain = Chain(saved.chain, self._folder / "heads")
@@ -208,7 +208,7 @@ class Audit:
             now=self._now,
             can_fold=self._can_fold,
             folded_through=self.folded_through,
-            view_days=self._view_days,
+            view_retention=self._view_retention,
             copies=dict(self._copies),
             kept=self._kept,
         )
@@ -267,12 +267,12 @@ class Audit:
             copy = self._copies.get(part)
             if copy != before.copies.get(part):
                 self._outcome(part, NOT_ASKED)
-            days = copy.retention_days or RETENTION_DAYS if part == "view" and copy is not None else None
+            wanted = copy.retention or Retention() if part == "view" and copy is not None else None
             if copy is None or self._has_outcome(part) or not report.records:
                 continue
             if copy.position < self.position:
                 self._pass_by(part, f"it was made at {copy.position}")
-            elif days not in (None, self._view_days):
+            elif wanted not in (None, self._view_retention):
                 self._pass_by(part, "no view was folded like that")
         if self._kept != before.kept:
             report.kept = NOT_ASKED

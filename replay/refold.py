@@ -14,6 +14,7 @@ from minutebook.domain import view_rows as view
 from minutebook.domain.book import Book
 from minutebook.domain.rows import rows_of
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_retention import Retention
 from minutebook.log.apply import fold_events, move_cursor
 from minutebook.log.checkpoint import Copy, Part
 from minutebook.log.reader import FrameReader, Taken
@@ -25,6 +26,7 @@ from replay.reading import Advance, Log, Until
 _COMMIT_ROWS: Final = 8_000
 """Rows of events folded before what they changed leaves memory."""
 _CACHE_BYTES: Final = 16 << 20
+_DEFAULT: Final = Retention()
 
 
 class _Kind(NamedTuple):
@@ -65,7 +67,7 @@ class Refold:
         folder: Path,
         partition: int,
         make_rows: MakeRows = on_disk,
-        retention_days: int = view.RETENTION_DAYS,
+        retention: Retention = _DEFAULT,
         *,
         has_view: bool = True,
         after_commit: Callable[[], None] = lambda: None,
@@ -77,7 +79,7 @@ class Refold:
         self._state = make_rows(folder / "state", state.FAMILIES)
         self._view = make_rows(folder / "view", view.FAMILIES)
         self.book = Book(self._state)
-        self.view = PartitionView(self._view, partition, retention_days=retention_days)
+        self.view = PartitionView(self._view, partition, retention=retention)
         self._folded = 0
 
     def take(self, reader: FrameReader, frame: Frame | None) -> int:

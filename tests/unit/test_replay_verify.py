@@ -11,6 +11,7 @@ import pytest
 
 from minutebook.domain import book
 from minutebook.domain import events as facts
+from minutebook.domain.view_retention import Retention
 from minutebook.log.port import RawRecord
 from minutebook.store.memory import MemoryRows
 from minutebook.store.rocks import RocksRows
@@ -66,15 +67,15 @@ def test_an_untouched_log_agrees_with_every_copy(tmp_path: Path) -> None:
     assert only.unproven_from == len(maker.records)
 
 
-@pytest.mark.parametrize(("told", "state"), [(1, "equal"), (None, "different")])
+@pytest.mark.parametrize(("told", "state"), [(Retention(1), "equal"), (None, "different")])
 def test_a_view_is_folded_with_the_retention_that_its_copy_tells(
-    tmp_path: Path, told: int | None, state: str
+    tmp_path: Path, told: Retention | None, state: str
 ) -> None:
     records = BusyLog(7).run(300).records
     copy_state(tmp_path, 0, records)
-    copy_view(tmp_path, [records], retention_days=1)
+    copy_view(tmp_path, [records], retention=Retention(1))
     copies = {
-        part: {number: replace(copy, retention_days=told) for number, copy in held.items()}
+        part: {number: replace(copy, retention=told) for number, copy in held.items()}
         for part, held in copies_in(tmp_path).items()
     }
     assert audit(records, copies).partitions[0].view == state
