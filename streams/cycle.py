@@ -33,6 +33,7 @@ from streams.asking import Asking
 from streams.claims import Claims
 from streams.due_rows import DueRows
 from streams.feed import Feed
+from streams.gathering import GATHER_S
 from streams.granting import Granting
 from streams.lanes import Lanes
 from streams.open_queues import OpenQueues
@@ -56,6 +57,8 @@ STRETCH_S: Final = 0.05
 RESULTS_WAIT_MS: Final = 5_000
 """In a burst results wait so long at most for starts: the broker has them, and their offers were heard."""
 RESULTS_WAITING_MAX: Final = 1_000
+GATHER_MS_MAX: Final = int(2_000 * GATHER_S)
+"""Idle pulses gather so long, and as long again on a busy machine."""
 _OUTCOMES: Final = {facts.CommandRejected: "refused", facts.CommandAnswered: "repeated"}
 """What the first event says of a command, where it is not accepted."""
 
@@ -204,10 +207,14 @@ class Cycle:
         return now < self._burst.until
 
     def is_news(self, record: RawRecord) -> bool:
-        """Whether a report that just came asks for a cycle: while nothing waits for a grant, an idle pulse does not."""
-        return not (
-            self.can_grant and self._repeats.is_repeat(record.value) and not self.granting.has_waiting()
-        )
+        """Whether a report on its way here must not wait for others.
+
+        An idle pulse need not: nothing waits for a grant, and its session counts as heard even before it comes.
+        """
+        session = self.sessions.get(self._repeats.again(record.value))
+        if session is None or session.is_void or not session.is_heard(record.stamp + GATHER_MS_MAX):
+            return True
+        return not self.can_grant or self.granting.has_waiting()
 
     def next_at(self) -> int | None:
         """When something that is known already must be decided without an input, ms; None if nothing must."""

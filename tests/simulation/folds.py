@@ -8,6 +8,7 @@ from minutebook.domain import book as state
 from minutebook.domain import view_rows
 from minutebook.domain.book import Book
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_retention import Retention
 from minutebook.log.apply import take
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken
@@ -35,7 +36,7 @@ def viewed(
 ) -> tuple[PartitionView, MemoryRows]:
     """The view of a partition, and its rows."""
     rows = MemoryRows(view_rows.FAMILIES)
-    view, reader = PartitionView(rows, partition, hot_max, retention_days), FrameReader()
+    view, reader = PartitionView(rows, partition, hot_max, Retention(retention_days)), FrameReader()
     for number, record in enumerate(records, 1):
         found = reader.take(record)
         if isinstance(found, Taken):
