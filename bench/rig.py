@@ -108,7 +108,8 @@ class Rig:
         """Collect starts until every run has started, or `patience_s` after the last was due."""
         deadline = max(tally.due_ms) / 1000 + patience_s
         while tally.started < len(tally.due_ms) and time() < deadline:
-            tally.add(self.witness.news())
+            if self.witness.count() >= len(tally.due_ms):
+                tally.add(self.witness.news())
             await asyncio.sleep(_LOOK_S)
         tally.add(self.witness.news())
 

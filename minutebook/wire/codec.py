@@ -148,7 +148,7 @@ def write_datum(name: str, datum: Any, *, is_wide: bool) -> bytes:
     out = io.BytesIO()
     out.write(schema.header)
     if is_wide:
-        columns.layouts()[schema.header].write(out, datum)
+        columns.layout(schema.header).write(out, datum)
     else:
         schemaless_writer(out, schema.parsed, datum)
     return out.getvalue()
@@ -164,10 +164,10 @@ def read_datum(data: bytes) -> tuple[str, Any]:
     source = io.BytesIO(data)
     source.seek(schemas.HEADER_BYTES)
     try:
-        if len(data) >= WIDE_BYTES:
-            datum = columns.layouts()[schema.header].read(data, source)
-        else:
-            datum = read_plain(source, schema.parsed)
+        is_wide = len(data) >= WIDE_BYTES
+        datum = (
+            columns.layout(schema.header).read(data, source) if is_wide else read_plain(source, schema.parsed)
+        )
     except Exception as error:  # fastavro raises many kinds on damaged bytes; each means the same here
         raise DecodeError(f"damaged {schema.name}: {type(error).__name__}") from error
     if source.tell() != len(data):

@@ -33,7 +33,8 @@ class Plain:
 
     def __init__(self, schema: Any, names: Names) -> None:
         # At each call fastavro copies all names that it was given.
-        needed = names if any(repr(name) in str(schema) for name in names) else {}
+        text = str(schema)
+        needed = names if any(repr(name) in text for name in names) else {}
         self._schema = parse_schema(schema, needed)
         names |= needed
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from minutebook import tracing
 from minutebook.clock import Clock
 from minutebook.tracing import Made
 from minutebook.worker import outcomes, spans
@@ -78,6 +79,8 @@ class Runner:
         self._is_flushing = False
         self._is_closed = False
         self._wall_ms = 0.0
+        self._has_spans = False
+        """Whether spans go anywhere, as of the slice under way: to ask costs as much as a short run."""
 
     # -- orders
 
@@ -134,6 +137,7 @@ class Runner:
         waiting, tasks, ends, monotonic = self._waiting, self._tasks, self._ends, self._clock.monotonic
         started = monotonic()
         self._wall_ms = self._clock.now() - started * 1_000
+        self._has_spans = tracing.is_on()
         slice_ends = started + SLICE_S
         while waiting and started < slice_ends:
             run = waiting.popleft()
@@ -157,10 +161,14 @@ class Runner:
 
     def _call(self, run: Run, task: Task[Any, Any], started: float) -> Outcome:
         """Run a task that cannot suspend, here and now."""
-        span = spans.span_of(run)
+        span = self._span(run)
         outcome = self._outcome(run, task, started, span)
-        spans.end(span, outcome)
+        if span is not None:
+            spans.end(span, outcome)
         return outcome
+
+    def _span(self, run: Run) -> Made | None:
+        return spans.span_of(run) if self._has_spans or run.traceparent else None
 
     def _outcome(self, run: Run, task: Task[Any, Any], started: float, span: Made | None) -> Outcome:
         try:
@@ -204,7 +212,7 @@ class Runner:
             self._tell(Ended(run, outcomes.bad_payload(error)))
             return
         context = self._context(run, task, started) if task.takes_context else None
-        span = spans.span_of(run)
+        span = self._span(run)
         arguments = (payload,) if context is None else (payload, context)
         live = _Live(run, task, started, context, self._timeout_ms(run, task, started), span)
         self._live[run.key] = live

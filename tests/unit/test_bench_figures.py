@@ -133,6 +133,17 @@ def test_starts_are_read_once_and_survive_without_being_closed(tmp_path: Path) -
     assert list(files.news()) == []
 
 
+def test_starts_are_counted_without_being_read(tmp_path: Path) -> None:
+    witness, files = Witness(tmp_path), WitnessFiles(tmp_path)
+    counted = [files.count()]
+    for more in (1, 4_095, 0, 1, 10_000):
+        for number in range(more):
+            witness.record(number)
+        counted.append(files.count())
+    assert counted == [0, 1, 4_096, 4_096, 4_097, 14_097]
+    assert len(list(files.news())) == 14_097
+
+
 def test_cpu_between_two_samples_is_in_proportion() -> None:
     samples = [Sample(100, {"owner": 1.0}, {}), Sample(200, {"owner": 3.0, "api": 1.0}, {})]
     assert cpu_at(samples, 150) == {"owner": 2.0, "api": 0.5}
