@@ -13,8 +13,8 @@ import msgspec
 from api.auth import Caller
 from api.decisions import Decision, decide, refusal_of
 from api.fields import Fields
+from api.lanes import Keyed
 from api.problems import Refused
-from api.sender import Keyed
 from api.services import Services
 from api.wishes import read_reason
 from minutebook.client.key_models import CreatedKey, Key, KeyStatus, Role

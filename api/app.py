@@ -12,6 +12,7 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from api.direct import call_directly
 from api.guard import Guard, trace_id_of
 from api.openapi import scope_of
 from api.pages import dead_letters as dead_letter_pages
@@ -121,6 +122,8 @@ def create_app(services: Services) -> FastAPI:
             and route.path not in PUBLIC | PUBLIC_PAGES
         ):
             raise TypeError(f"{route.path} declares no scope: give it an `Allowed` dependency")
+        if isinstance(route, APIRoute):
+            call_directly(route)
     return app
 
 

@@ -103,16 +103,18 @@ def check_value(value: Any, pointer: str) -> int:
     depth = 0
     while level:
         below: list[Any] = []
+        has_containers = False
         for item in level:
             kind = type(item)
             if kind is dict:
+                has_containers = True
                 names += len(item)
                 below.extend(item.values())
             elif kind is list:
+                has_containers = True
                 below.extend(item)
             elif kind is int and not _INT_MIN <= item <= _INT_MAX:
                 raise refused_field(pointer, "an integer is beyond 64 bits; send it as text")
-        has_containers = any(type(item) in (dict, list) for item in level)
         depth += has_containers
         if depth > DEPTH_MAX:
             raise refused_field(pointer, f"nested too deeply: at most {DEPTH_MAX} levels")

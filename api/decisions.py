@@ -10,15 +10,15 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from fastapi import Request, Response
 
+from api.lanes import Keyed
 from api.parameters import command_id_of, expected_version_of, idempotency_key_of, traceparent_of
 from api.positions import Token, decode_token, encode_token
 from api.problems import Refused
-from api.sender import Keyed
 from api.services import Services
 from api.wishes import reason_of
 from minutebook.client.models import Command as CommandBody
 from minutebook.client.models import FieldError
-from minutebook.domain.commands import JobCommand
+from minutebook.domain.commands import JobCommand, SubmitJob
 from minutebook.domain.subjects import subject_of
 from minutebook.domain.view_rows import CommandRow
 from minutebook.ids import job_key
@@ -125,11 +125,11 @@ async def decide_all(
     view = services.view
     part = view.parts[partition]
     subjects = [(*subject_of(keyed.command), keyed.command.command_id) for keyed in commands]
-    # A repeat of an answered command gets no second answer.
+    # A repeat of an answered command gets no second answer. That of a create has an id that is new each time.
     unanswered = [
         (keyed, subject)
         for keyed, subject in zip(commands, subjects, strict=True)
-        if part.command(subject[0], subject[2], subject[1]) is None
+        if isinstance(keyed.command, SubmitJob) or part.command(subject[0], subject[2], subject[1]) is None
     ]
     offset = -1
     if unanswered:

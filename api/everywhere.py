@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from api.decisions import Decision, decide, refusal_of
+from api.lanes import Keyed
 from api.positions import Token
 from api.problems import Refused
-from api.sender import Keyed
 from api.services import Services
 from minutebook.domain.commands import CalendarCommand, LimitCommand, QueueCommand
 from minutebook.domain.subjects import key_of

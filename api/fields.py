@@ -26,6 +26,8 @@ class Fields:
         self.errors: list[FieldError] = []
         self.names = len(members)
         """Names in the body that were counted so far."""
+        self.payload_names = 0
+        """Those of them that are in the payload."""
         self._prefix = prefix
 
     def fault(self, name: str, detail: str) -> None:
@@ -154,9 +156,10 @@ class Fields:
                 [FieldError("/payload", f"{len(data)} bytes")],
             )
         try:
-            self.names += check_value(read_value(raw, "/payload"), "/payload")
+            self.payload_names = check_value(read_value(raw, "/payload"), "/payload")
         except Refused as refused:
             self.errors += refused.errors
+        self.names += self.payload_names
         return data
 
     def refuse_unknown(self, known: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from api.problems import Refused
 from api.services import Services
 from minutebook.errors import LogError
 from minutebook.history.steps import Step, Wanted, steps_of
-from minutebook.history.why import Answer, Why
+from minutebook.history.why import Answer, Reason, Why
 from minutebook.ids import job_of
 from minutebook.log.reader import FrameReader, Taken
 from minutebook.wire.frames import Frame
@@ -41,7 +41,11 @@ async def why_of(services: Services, tenant: str, job_id: str, at: int, executio
     found = Why(tenant, job_id, at, execution)
     async for frame in _frames(services, partition):
         found.take(frame)
-    return found.answer(partition)
+    answer = found.answer(partition)
+    if any(wait.limit is None for wait in found.waits):
+        text = "What workers offered then, `python -m replay why` tells, as long as worker-reports is kept"
+        answer.put_behind(("no_worker", "workers_busy"), [Reason(code="reports_untold", text=text)])
+    return answer
 
 
 async def why_of_execution(services: Services, tenant: str, name: str) -> Answer:

@@ -71,7 +71,12 @@ async def serve(settings: ProcessSettings) -> None:
     broker_clock, lag = BrokerClock(), LoopLag(clock)
     figures = Figures(view, clock)
     commands = KafkaCommandLog(
-        settings.kafka, settings.topics.partitions, settings.api.append_timeout_s, clock, broker_clock
+        settings.kafka,
+        settings.topics.partitions,
+        settings.api.append_timeout_s,
+        clock,
+        broker_clock,
+        view.decided,
     )
     due_topics = KafkaDueTopics(settings.kafka, settings.topics)
     targets = Targets(settings.notify)

@@ -6,7 +6,7 @@ What depends on the moment of the log (an id that exists, a key used before) is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -59,46 +59,90 @@ class Submission(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     timing: Timing | None
 
 
+class _Sound(NamedTuple):
+    """What a body says beside id and payload, where nothing is at fault, and the names inside of it."""
+
+    submission: Submission
+    names: int
+
+
+_OWN: Final = frozenset({"id", "payload"})
+"""Fields that each job has for itself."""
+
+
+class SubmissionReader:
+    """Reads the create bodies of one request. What they say alike, but for id and payload, is checked once.
+
+    `now`: ms since the epoch; `is_queue_known`: whether a job may go to a queue; `notify_fault`: what is wrong with a target.
+    """
+
+    def __init__(
+        self, now: int, is_queue_known: Callable[[str], bool], notify_fault: Callable[[str], str]
+    ) -> None:
+        self._now = now
+        self._is_queue_known = is_queue_known
+        self._notify_fault = notify_fault
+        self._sound: dict[tuple[tuple[str, bytes], ...], _Sound] = {}
+
+    def read(self, data: bytes | Raw) -> Submission:
+        """The submission in a create body. Raises Refused naming every field at fault."""
+        members = read_object(data)
+        rest = tuple((name, bytes(raw)) for name, raw in members.items() if name not in _OWN)
+        sound = self._sound.get(rest)
+        fields = Fields(members)
+        if sound is None:
+            found = self._whole(fields)
+        else:
+            payload, name = fields.payload(), fields.name("id", None)
+            found = msgspec.structs.replace(sound.submission, id=name, payload=payload)
+            fields.names += sound.names
+        if fields.errors:
+            raise Refused("invalid", errors=fields.errors)
+        check_distinct(data, fields.names)
+        if sound is None:
+            if not self._is_queue_known(found.queue):
+                raise Refused("unknown-queue", errors=[FieldError("/queue", "not declared for this tenant")])
+            self._sound[rest] = _Sound(found, fields.names - len(members) - fields.payload_names)
+        return found
+
+    def _whole(self, fields: Fields) -> Submission:
+        members = fields.members
+        fields.refuse_unknown(FIELDS)
+        payload = fields.payload()
+        task = fields.name("task", None)
+        if "task" not in members:
+            fields.fault("task", "is required: the name of the task to run")
+        found = Submission(
+            id=fields.name("id", None),
+            task=task or "",
+            payload=payload,
+            queue=fields.name("queue", "default") or "",
+            run_at=fields.parsed("run_at", parse_instant),
+            delay_ms=fields.parsed("delay", parse_duration),
+            cron=fields.text("cron"),
+            every_ms=timings.read_every(fields),
+            zone=_zone(fields),
+            late=fields.choice("late", ("refuse", "run")),
+            timeout_ms=_timeout_ms(fields),
+            priority=policies.read_priority(fields),
+            policy=policies.read_policy(fields),
+            limit=fields.name("limit", "") or "",
+            notify=_notify(fields, self._notify_fault),
+            tags=_tags(fields),
+            timing=timings.read_timing(fields, is_recurring="cron" in members or "every" in members),
+        )
+        _check_when(fields, members, found, self._now)
+        return found
+
+
 def read_submission(
     data: bytes | Raw,
     now: int,
     is_queue_known: Callable[[str], bool],
     notify_fault: Callable[[str], str],
 ) -> Submission:
-    """The submission in a create body. `now`: ms since the epoch. Raises Refused naming every field at fault."""
-    members = read_object(data)
-    fields = Fields(members)
-    fields.refuse_unknown(FIELDS)
-    payload = fields.payload()
-    task = fields.name("task", None)
-    if "task" not in members:
-        fields.fault("task", "is required: the name of the task to run")
-    found = Submission(
-        id=fields.name("id", None),
-        task=task or "",
-        payload=payload,
-        queue=fields.name("queue", "default") or "",
-        run_at=fields.parsed("run_at", parse_instant),
-        delay_ms=fields.parsed("delay", parse_duration),
-        cron=fields.text("cron"),
-        every_ms=timings.read_every(fields),
-        zone=_zone(fields),
-        late=fields.choice("late", ("refuse", "run")),
-        timeout_ms=_timeout_ms(fields),
-        priority=policies.read_priority(fields),
-        policy=policies.read_policy(fields),
-        limit=fields.name("limit", "") or "",
-        notify=_notify(fields, notify_fault),
-        tags=_tags(fields),
-        timing=timings.read_timing(fields, is_recurring="cron" in members or "every" in members),
-    )
-    _check_when(fields, members, found, now)
-    if fields.errors:
-        raise Refused("invalid", errors=fields.errors)
-    check_distinct(data, fields.names)
-    if not is_queue_known(found.queue):
-        raise Refused("unknown-queue", errors=[FieldError("/queue", "not declared for this tenant")])
-    return found
+    """The submission in a body that comes alone; see `SubmissionReader`."""
+    return SubmissionReader(now, is_queue_known, notify_fault).read(data)
 
 
 def _zone(fields: Fields) -> str:

@@ -180,17 +180,27 @@ class View:
         """Wait until `is_reached` says so, which is asked after each frame. False if it took longer."""
         if is_reached():
             return True
-        future = asyncio.get_running_loop().create_future()
-        entry = (is_reached, future)
-        self._waiting.append(entry)
         try:
             async with asyncio.timeout(timeout_s):
-                await future
+                await self._reaching(is_reached)
         except TimeoutError:
             return False
-        finally:
-            self._waiting.remove(entry)
         return True
+
+    def decided(self, partition: int, offset: int) -> asyncio.Future[None]:
+        """Done once the commands of a partition through `offset` are decided. Whoever stops waiting cancels it."""
+        part = self.parts[partition]
+        return self._reaching(lambda: part.cursor.commands_through >= offset)
+
+    def _reaching(self, is_reached: Callable[[], bool]) -> asyncio.Future[None]:
+        future = asyncio.get_running_loop().create_future()
+        if is_reached():
+            future.set_result(None)
+            return future
+        entry = (is_reached, future)
+        self._waiting.append(entry)
+        future.add_done_callback(lambda _: self._waiting.remove(entry))
+        return future
 
     def reached(self) -> Token:
         """Everything that is folded."""

@@ -89,9 +89,7 @@ def export(
 
     Records before the stretch are read as well: the chain's head follows from all of them. Raises SettingsError, KafkaError.
     """
-    if folder.exists() and any(folder.iterdir()):
-        raise SettingsError(f"{folder} is not empty: choose a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_new(folder)
     stretches = [_export_one(log, folder, partition, since, until, advance) for partition in partitions]
     manifest = Manifest(format=FORMAT, topic=log.topic, partitions=len(log.partitions()), stretches=stretches)
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
@@ -99,10 +97,17 @@ def export(
     return manifest
 
 
+def make_new(folder: Path) -> None:
+    """Make a folder, or take an empty one. Raises SettingsError where something is in it."""
+    if folder.exists() and any(folder.iterdir()):
+        raise SettingsError(f"{folder} is not empty: choose a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 def _export_one(
     log: Log, folder: Path, partition: int, since: int, until: Until, advance: Advance
 ) -> Stretch:
-    cut = _Cut(log, partition, since, until, advance)
+    cut = Cut(log, partition, since, until, advance)
     name = f"partition-{partition}.avro"
     with (folder / name).open("wb") as out:
         writer(out, SCHEMA, map(_datum, cut.records()), codec="deflate", sync_interval=1 << 20)
@@ -115,12 +120,14 @@ def _export_one(
         end=cut.end,
         head_before=cut.head_before.hex(),
         head_after=cut.head.hex(),
-        sha256=_sha256(folder / name),
+        sha256=sha256_of(folder / name),
     )
 
 
-class _Cut:
-    """A stretch of one partition on its way: the chain is followed from the log's first record on."""
+class Cut:
+    """A stretch of one partition on its way: the chain is followed from the log's first record on. Before each record that
+    it gives out, `head` is the chain's after it, and `start` and `head_before` are those of the stretch.
+    """
 
     def __init__(self, log: Log, partition: int, since: int, until: Until, advance: Advance) -> None:
         first, self._last = log.bounds(partition)
@@ -164,7 +171,7 @@ class FileLog:
         self._stretches = {stretch.partition: stretch for stretch in self.manifest.stretches}
         for stretch in self.manifest.stretches:
             path = folder / stretch.file
-            if path.parent != folder or not path.is_file() or _sha256(path) != stretch.sha256:
+            if path.parent != folder or not path.is_file() or sha256_of(path) != stretch.sha256:
                 raise SettingsError(f"{path} is not the file that was exported")
 
     @property
@@ -220,6 +227,7 @@ def _record(datum: Any) -> RawRecord:
     return RawRecord(datum["offset"], datum["stamp"], datum["key"], datum["value"], headers)
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Digest of a file, in hex."""
     with path.open("rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()

@@ -8,6 +8,7 @@ from minutebook.errors import SettingsError
 from minutebook.log.reader import FrameReader, Taken
 from minutebook.wire.frames import Frame
 from replay.reading import TO_THE_END, Advance, Log, Until, beginning, unheard
+from replay.tenant_files import TenantLog
 
 
 def frames_of(
@@ -19,10 +20,14 @@ def frames_of(
 ) -> Iterator[Frame]:
     """The valid frames of a partition from its first record on; `reader` tells afterwards how far it was read.
 
-    Raises LogError where a record is missing or damaged: nothing can be said of what follows.
+    Of one tenant's files they are its parts of them. Raises LogError where a record is missing or damaged: nothing can be
+    said of what follows.
     """
-    start, end = log.bounds(partition)
     reader = reader or reader_of(log, partition)
+    if isinstance(log, TenantLog):
+        yield from log.frames(partition, until, advance, reader)
+        return
+    start, end = log.bounds(partition)
     for record in log.read(partition, start, end):
         if until.is_over(record):
             return

@@ -119,6 +119,12 @@ class KafkaLog:
         """See `Log.head_before`."""
         return HEAD_BEFORE_ALL
 
+    def offset_at(self, partition: int, at: int) -> int:
+        """Offset of the first record stamped `at` (ms) or later; that after the last one where there is none."""
+        place = TopicPartition(self._topic, partition)
+        found = self._consumer.offsets_for_times({place: max(0, at)}).get(place)
+        return self.bounds(partition)[1] if found is None or found.offset < 0 else found.offset
+
     def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         """See `Log.read`. Raises KafkaTimeoutError where nothing comes for half a minute."""
         place = TopicPartition(self._topic, partition)

@@ -24,6 +24,7 @@ from minutebook.log.settings import KafkaSettings
 from minutebook.loop_lag import LoopLag
 from minutebook.wire import topics
 from streams import health, metrics
+from streams.assignor import FairAssignor
 from streams.deliveries import watch_deliveries
 from streams.driver import InputConsumer
 from streams.gauges import HostCollector
@@ -54,6 +55,7 @@ def make_faust(kafka: KafkaSettings, settings: StreamsSettings) -> Any:
         broker_max_poll_records=2_000,
         stream_buffer_maxsize=256,
         stream_wait_empty=False,
+        PartitionAssignor=FairAssignor,
     )
     app.transport.Consumer = InputConsumer  # type: ignore[misc]  # Faust's documented way to replace it
     return app

@@ -15,13 +15,13 @@ from api.bodies import check_accept, check_distinct, read_body, read_object
 from api.decisions import Decision, decide_all, json_response, preference_of, refusal_of
 from api.described import BODY, PREFER, REQUIRED_KEY, described
 from api.guard import trace_id_of
+from api.lanes import Keyed
 from api.parameters import idempotency_key_of, query_of, traceparent_of
 from api.positions import Token
 from api.problems import Refused, problem_of, refused_field
 from api.routes.jobs import check_payload, checks_of, submit_command
-from api.sender import Keyed
 from api.services import services_of
-from api.submission import read_submission
+from api.submission import SubmissionReader
 from minutebook.client.models import BatchItem, BatchRequest, BatchResult
 from minutebook.ids import job_key
 
@@ -57,12 +57,12 @@ async def create_jobs(request: Request, caller: Writing) -> Response:
     items = _items(await read_body(request, services.settings.body_timeout_s))
     view, now, traceparent = services.view, services.clock.now(), traceparent_of(request)
     may_use, notify_fault = checks_of(services, caller)
-    checks = cache(may_use), notify_fault
+    reader = SubmissionReader(now, cache(may_use), notify_fault)
     results: list[Decision | Refused | None] = [None] * len(items)
     by_partition: dict[int, list[tuple[int, Keyed]]] = {}
     for number, item in enumerate(items):
         try:
-            submission = read_submission(item, now, *checks)
+            submission = reader.read(item)
             command = submit_command(services, caller, submission, f"{key}/{number}", traceparent)
             is_checked = check_payload(services, command)
         except Refused as refused:

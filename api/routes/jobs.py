@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from fastapi import APIRouter, Depends, Request, Response
@@ -47,7 +47,10 @@ from api.wishes import reason_of, refuse_reason
 from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, RunNow
 from minutebook.domain.commands import CancelJob, RunJobNow, SubmitJob
-from minutebook.ids import is_name, job_id_from_key, requested_execution_id
+from minutebook.ids import is_name, job_id_from_key, job_key, requested_execution_id
+from minutebook.wire.topics import ending_in
+
+_FREE_DIGITS: Final = 4
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]
@@ -67,7 +70,7 @@ def submit_command(
     is_keyed = submission.id is None and key is not None
     job_id = submission.id
     if job_id is None:
-        job_id = mint_id() if key is None else job_id_from_key(caller.tenant, key)
+        job_id = _free_id(services, caller.tenant) if key is None else job_id_from_key(caller.tenant, key)
     return SubmitJob(
         tenant=caller.tenant,
         job_id=job_id,
@@ -93,6 +96,16 @@ def submit_command(
         timing=submission.timing,
         tags=submission.tags,
     )
+
+
+def _free_id(services: Services, tenant: str) -> str:
+    """A new id in the partition where its command goes best: its last digits are those that make it so."""
+    minted = mint_id()
+    stem, first = minted[:-_FREE_DIGITS], int(minted[-_FREE_DIGITS:], 16)
+    endings = (f"{first ^ turn:0{_FREE_DIGITS}x}" for turn in range(16**_FREE_DIGITS))
+    partition = services.commands.choose()
+    ending = ending_in(partition, services.view.partitions, job_key(tenant, stem), endings)
+    return minted if ending is None else stem + ending
 
 
 def check_payload(services: Services, command: SubmitJob) -> bool:

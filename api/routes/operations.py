@@ -35,6 +35,7 @@ from api.described import (
     described,
 )
 from api.dry_run import count_dead, count_jobs
+from api.lanes import Keyed
 from api.operation_bodies import (
     OperationWish,
     operation_body,
@@ -53,7 +54,6 @@ from api.parameters import (
     wait_of,
 )
 from api.problems import Refused
-from api.sender import Keyed
 from api.services import Services, services_of
 from api.wishes import Wish, read_wish, reason_of
 from minutebook.client.models import Command, ReasonRequest

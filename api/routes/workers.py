@@ -12,9 +12,9 @@ from api.bodies import check_accept
 from api.decisions import Decision, accepted_later, decide, json_response, preference_of, refusal_of
 from api.described import BODY, CURSOR, LIMIT, PREFER, WRITE, described
 from api.held_runs import held_by
+from api.lanes import Keyed
 from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
 from api.problems import Refused
-from api.sender import Keyed
 from api.services import Services, services_of
 from api.wishes import Wish, read_wish
 from api.workers_view import HEARD_MS, SeenSession, SeenWorker

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 _INSTANT: Final = re.compile(
@@ -39,6 +40,7 @@ def format_instant(at: int) -> str:
     return datetime_of(at).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
+@lru_cache(maxsize=1_024)
 def parse_instant(text: str) -> int:
     """RFC 3339 with an offset, finer digits than ms cut off. Raises ValueError with the remedy."""
     found = _INSTANT.fullmatch(text)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Any, Final
 
 import msgspec
 
@@ -31,24 +33,31 @@ TAGS_MAX: Final = 16
 
 
 _MOMENTS: Final = ("run_at", "delay_ms", "cron", "every_ms")
-_PRINTED: Final = (
-    "cron",
-    "delay_ms",
-    "every_ms",
-    "late",
-    "limit",
-    "notify",
-    "payload",
-    "priority",
-    "queue",
-    "run_at",
-    "tags",
-    "task",
-    "timeout_ms",
-    "zone",
-)
-_PRINTED_PARTS: Final = (("policy", DEFAULT), ("timing", timings.DEFAULT))
 _DEFAULT: Final = SubmitJob(tenant="", job_id="", command_id="", issued_at=0, task="", payload=b"null")
+_PRINTED: Final = tuple(
+    (name, getattr(_DEFAULT, name))
+    for name in (
+        "cron",
+        "delay_ms",
+        "every_ms",
+        "late",
+        "limit",
+        "notify",
+        "payload",
+        "priority",
+        "queue",
+        "run_at",
+        "tags",
+        "task",
+        "timeout_ms",
+        "zone",
+    )
+)
+"""Fields and their defaults, sorted by name."""
+_PRINTED_PARTS: Final = tuple(
+    (part, tuple((name, getattr(default, name)) for name in default.__struct_fields__))
+    for part, default in (("policy", DEFAULT), ("timing", timings.DEFAULT))
+)
 
 
 def fingerprint(command: SubmitJob) -> bytes:
@@ -56,23 +65,23 @@ def fingerprint(command: SubmitJob) -> bytes:
 
     A field that a later schema adds changes no fingerprint of those that leave it out.
     """
-    given = {
-        name: getattr(command, name) for name in _PRINTED if getattr(command, name) != getattr(_DEFAULT, name)
-    }
-    for field, default in _PRINTED_PARTS:
-        part = getattr(command, field)
-        if part is not None:
-            given |= {
-                name: getattr(part, name)
-                for name in default.__struct_fields__
-                if getattr(part, name) != getattr(default, name)
-            }
-    total = hashlib.sha256()
-    for name in sorted(given):
-        value = given[name]
+    given = _differing(command, _PRINTED)
+    if command.policy is not None or command.timing is not None:
+        for field, printed in _PRINTED_PARTS:
+            part = getattr(command, field)
+            if part is not None:
+                given += _differing(part, printed)
+        given.sort(key=itemgetter(0))
+    total = bytearray()
+    for name, value in given:
         data = value if isinstance(value, bytes) else str(value).encode()
-        total.update(f"{name}\0{len(data)}\0".encode() + data)
-    return total.digest()
+        total += f"{name}\0{len(data)}\0".encode()
+        total += data
+    return hashlib.sha256(total).digest()
+
+
+def _differing(record: msgspec.Struct, printed: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, default in printed if (value := getattr(record, name)) != default]
 
 
 def submit(book: Book, row: bytes, known: Job | None, command: SubmitJob, stamp: int) -> Event:
@@ -144,8 +153,9 @@ def check_body(book: Book, command: SubmitJob, before: Spec | None = None) -> No
         raise Refusal("invalid", "timeout", "from 1 second to 7 days")
     if not policy.is_priority(command.priority):
         raise Refusal("invalid", "priority", "from 0 to 9; 9 goes first")
-    for field, remedy in policy.faults(command.policy or DEFAULT):
-        raise Refusal("invalid", field, remedy)
+    if command.policy is not None:
+        for field, remedy in policy.faults(command.policy):
+            raise Refusal("invalid", field, remedy)
     if command.notify and (remedy := notify.fault(command.notify)):
         raise Refusal("invalid", "notify", remedy)
     queue = book.queue(command.queue)
@@ -167,7 +177,9 @@ def _check_timing(book: Book, command: SubmitJob, named: list[str]) -> None:
     """`named`: calendars that the job names already."""
     if command.every_ms is not None and (remedy := timings.interval_fault(command.every_ms)):
         raise Refusal("invalid", "every", remedy)
-    timing = command.timing or timings.DEFAULT
+    timing = command.timing
+    if timing is None:
+        return
     for field, remedy in timings.faults(timing):
         raise Refusal("invalid", field, remedy)
     if command.cron is None and command.every_ms is None:

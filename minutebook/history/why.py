@@ -17,12 +17,14 @@ from minutebook.history.completeness import Completeness
 from minutebook.history.ledger import CANCELLED, MISSING, MOVED, PAUSED, PENDING, Ledger, Range
 from minutebook.history.steps import Step, Wanted, steps_of
 from minutebook.history.story import schedule_words, sentence
-from minutebook.history.surroundings import Ownership, Surroundings
+from minutebook.history.surroundings import Fact, LimitState, Ownership, Receipt, Surroundings
 from minutebook.ids import execution_id
 from minutebook.wire.frames import Frame
 
 LATE_MS: Final = 1_000
 """A wait shorter than that is no lateness that asks for a reason."""
+NAMED_MAX: Final = 10
+"""Of many things of one kind so many are named."""
 
 _COME: Final = ("queued", "due_granted")
 _GRANTED: Final = ("granted", "due_granted")
@@ -74,6 +76,26 @@ class Answer(msgspec.Struct, kw_only=True):
     previous_at: int | None = None
     next_at: int | None = None
 
+    def put_behind(self, codes: tuple[str, ...], reasons: list[Reason]) -> None:
+        """Further reasons, behind the last one that has one of these codes."""
+        place = max((number for number, one in enumerate(self.reasons, 1) if one.code in codes), default=0)
+        self.reasons[place:place] = reasons
+
+
+class Wait(NamedTuple):
+    """It waited for a permit of a limit, or, where `limit` is None, for a worker: from `from_at` to `until_at`."""
+
+    queue: str
+    task: str
+    from_at: int
+    until_at: int
+    limit: str | None
+
+    @property
+    def settled_at(self) -> int:
+        """By then what came due with it and went before it has its permits."""
+        return self.from_at + LATE_MS
+
 
 class _Seen(NamedTuple):
     """A step, and the time of the decision before it."""
@@ -84,16 +106,22 @@ class _Seen(NamedTuple):
 
 class Why:
     """Takes the valid frames of the job's partition in order, then answers for one instant (ms), or for an `execution`
-    that somebody asked for at `at`.
+    that somebody asked for at `at`. `is_part`: of the frames only what is the tenant's own is there.
     """
 
-    def __init__(self, tenant: str, job_id: str, at: int, execution: str = "") -> None:
+    def __init__(
+        self, tenant: str, job_id: str, at: int, execution: str = "", *, is_part: bool = False
+    ) -> None:
         self.surroundings = Surroundings(tenant)
         self._wanted = Wanted(tenant, job_id)
         self._at = at
         self._execution = execution or execution_id(job_id, at)
         self._completeness = Completeness(Range(at, at), (tenant, job_id))
         self._seen: list[_Seen] = []
+        self._is_part = is_part
+        self._partition = 0
+        self.waits: list[Wait] = []
+        """What the answer says of waiting: what other records than the partition's log may tell more of."""
 
     def take(self, frame: Frame) -> None:
         """The next valid frame."""
@@ -104,6 +132,7 @@ class Why:
 
     def answer(self, partition: int) -> Answer:
         """The answer, once the log is read as far as is wanted."""
+        self._partition = partition
         self._seen = [seen._replace(step=_placed_in(seen.step, partition)) for seen in self._seen]
         own = [seen for seen in self._seen if seen.step.execution == self._execution]
         ledger = self._completeness.ledgers.get((self._wanted.tenant, self._wanted.job_id))
@@ -171,20 +200,22 @@ class Why:
 
     def _open_beside(self, at: int) -> Iterator[Reason]:
         """Which other executions of the job were open."""
-        names = sorted(self._open_at(at) - {self._execution})
-        if names:
-            yield Reason(code="open_beside", text=f"Open then: {', '.join(names[:10])}", at=at)
+        opened = self._open_at(at)
+        for name in sorted(opened.keys() - {self._execution})[:NAMED_MAX]:
+            step = opened[name]
+            yield Reason(code="open_beside", text=f"Open then: {name}", at=at, event_id=step.event_id)
 
-    def _open_at(self, at: int) -> set[str]:
-        found: set[str] = set()
+    def _open_at(self, at: int) -> dict[str, Step]:
+        """Open executions, each with the step by which it is."""
+        found: dict[str, Step] = {}
         for seen in self._seen:
             step = seen.step
             if step.at > at or (step.at == at and step.kind == "placed"):
                 continue
             if step.kind in (*_COME, "placed", "requested", "redriven"):
-                found.add(step.execution)
+                found[step.execution] = step
             elif step.kind in _ENDS or (step.kind == "execution_cancelled" and step.said["token"] == NONE_AT):
-                found.discard(step.execution)
+                found.pop(step.execution, None)
         return found
 
     def _late_by_the_owner(self, come: _Seen) -> Iterator[Reason]:
@@ -197,13 +228,13 @@ class Why:
         handed = self.surroundings.ownership_between(step.said["due_at"] - LATE_MS, step.at)
         if handed is not None:
             text = f"{late}: the partition was handed over, {_silence(handed)} (epoch {handed.epoch})"
-            yield Reason(code="hand_over", text=text, at=handed.at)
+            yield self._fact("hand_over", text, handed.at, handed.fact)
         elif come.before_at <= step.said["due_at"]:
             text = f"{late}: its owner {step.owner} decided nothing from {format_instant(come.before_at)} on"
-            yield Reason(code="owner_silent", text=text, at=come.before_at)
+            yield Reason(code="owner_silent", text=text, at=come.before_at, event_id=step.event_id)
         else:
             text = f"{late}: its owner {step.owner} was deciding other things, it was behind"
-            yield Reason(code="owner_behind", text=text, at=step.at)
+            yield _reason("owner_behind", text, step)
 
     def _ready_at(self, step: Step) -> int:
         """When it could be queued where it was placed apart from its instant, or held."""
@@ -238,50 +269,74 @@ class Why:
         yield _reason("queued", text, come)
         around = self.surroundings
         is_told = False
-        for from_at, to_at in around.pauses_of(queue, come.at, until):
+        for from_at, to_at, fact in around.pauses_of(queue, come.at, until):
             is_told = True
             text = f"The queue {queue} was paused from {format_instant(from_at)} to {format_instant(to_at)}"
-            yield Reason(code="queue_paused", text=text, at=from_at)
+            yield self._fact("queue_paused", text, from_at, fact)
         for name in dict.fromkeys((limit, "")):
             for reason in self._limited(name, come, until, granted):
                 is_told = True
                 yield reason
-        if not is_told:
-            yield self._workers(task, come.at)
+        if not is_told or self._asked_late(limit, come.at):
+            self.waits.append(Wait(queue, task, come.at, until, None))
+            yield from self._workers(task, come.at)
+
+    def _asked_late(self, limit: str, at: int) -> bool:
+        """Whether no permit was asked for at first: a partition asks once a worker offers for what waits, and not while it
+        has as many as the limit lets.
+        """
+        first = self.surroundings.first_ask(limit, at)
+        has_some = bool(self.surroundings.holders_at(limit, at + LATE_MS))
+        return first is not None and first - at > LATE_MS and not has_some
 
     def _limited(self, name: str, come: Step, until: int, granted: Step | None) -> Iterator[Reason]:
         around, state = self.surroundings, self.surroundings.limit_at(name, come.at)
         if state is None:
             return
         shown = f"the limit {name}" if name else "the tenant's limit"
-        permits = () if granted is None else granted.said.get("permits", ())
-        came = [at for at in around.permits_at[name] if come.at < at <= until]
+        came = [one for one in around.receipts[name] if come.at < one.at <= until]
         if state.paused_until > come.at:
             text = f"{shown.capitalize()} was paused until {format_instant(state.paused_until)}"
-            yield Reason(code="limit_paused", text=text, at=state.at)
-        elif came and (granted is None or any(permit["limit"] == name for permit in permits)):
-            holders = around.holders_at(name, come.at)
-            who = f"; in this partition held by {', '.join(holders[:10])}" if holders else ""
-            bound = f"{state.concurrency} at once" if state.concurrency >= 0 else ""
-            rate = (
-                f"{state.rate_count} within {format_duration(state.rate_period_ms)}"
-                if state.rate_count >= 0
-                else ""
-            )
-            text = f"It needed a permit of {shown} ({' and '.join(filter(None, (bound, rate)))}); the next came at "
-            yield Reason(code="limit", text=text + format_instant(came[-1]) + who, at=come.at)
+            yield self._fact("limit_paused", text, state.at, state.fact)
+        elif granted is None:
+            if came or around.first_ask(name, come.at) is not None:
+                yield from self._permit_awaited(shown, name, state, come, until, came)
+        elif came and any(permit["limit"] == name for permit in granted.said.get("permits", ())):
+            yield from self._permit_awaited(shown, name, state, come, until, came)
 
-    def _workers(self, task: str, at: int) -> Reason:
-        lives = self.surroundings.sessions_at(task, at)
+    def _permit_awaited(
+        self, shown: str, name: str, state: LimitState, come: Step, until: int, came: list[Receipt]
+    ) -> Iterator[Reason]:
+        """Who held the permits, and when the next ones came."""
+        wait = Wait(come.said["queue"], come.said["task"], come.at, until, name)
+        self.waits.append(wait)
+        text = f"It needed a permit of {shown} ({_bounds(state)})"
+        yield self._fact("limit", text, come.at, state.fact)
+        for held in self.surroundings.holders_at(name, wait.settled_at)[:NAMED_MAX]:
+            text = f"{held.execution} held a permit of {shown} meanwhile"
+            yield self._fact("permit_held", text, held.from_at, held.fact)
+        if came:
+            text = f"The next permits of {shown} came here at {format_instant(came[-1].at)}"
+            yield self._fact("permits_came", text, came[-1].at, came[-1].fact)
+
+    def _workers(self, task: str, at: int) -> Iterator[Reason]:
+        if self._is_part:
+            text = "Which workers were there then, what is one tenant's own does not say"
+            yield Reason(code="workers_untold", text=text, at=at)
+            return
+        lives = sorted(self.surroundings.sessions_at(task, at))[:NAMED_MAX]
         if not lives:
             text = (
                 f"No worker that knows the task {task} had been granted anything and was still there; "
                 "when one came, the log does not say"
             )
-            return Reason(code="no_worker", text=text, at=at)
-        names = ", ".join(sorted(life.session for life in lives)[:10])
-        text = f"Workers that know the task {task} were there ({names}); which slots they had free, the log does not say"
-        return Reason(code="workers_busy", text=text, at=at)
+            yield Reason(code="no_worker", text=text, at=at)
+        for life in lives:
+            text = (
+                f"{life.session}, a worker that knows the task {task}, was there; "
+                "which slots it had free, the log does not say"
+            )
+            yield self._fact("workers_busy", text, at, life.fact)
 
     def _again(self, own: list[_Seen]) -> Iterator[Reason]:
         """Why there was more than one attempt, and how it ended."""
@@ -368,13 +423,16 @@ class Why:
             case "misfire":
                 late_ms = skip.at - self._at
                 text = f"It was looked at {format_duration(max(0, late_ms))} after its time"
-                yield Reason(code="late", text=text, at=skip.at)
+                yield _reason("late", text, skip)
                 handed = self.surroundings.ownership_between(self._at, skip.at)
                 if handed is not None:
                     text = f"The partition was handed over: {_silence(handed)}"
-                    yield Reason(code="hand_over", text=text, at=handed.at)
+                    yield self._fact("hand_over", text, handed.at, handed.fact)
             case _:
                 pass
+
+    def _fact(self, code: str, text: str, at: int, fact: Fact) -> Reason:
+        return Reason(code=code, text=text, at=at, event_id=fact.event_id(self._partition))
 
     def _last_pause(self, before_at: int) -> Iterator[Reason]:
         pauses = [
@@ -394,6 +452,15 @@ _UNTOLD: Final = Reason(code="untold", text="The log does not say why")
 
 def _reason(code: str, text: str, step: Step) -> Reason:
     return Reason(code=code, text=text, at=step.at, event_id=step.event_id)
+
+
+def _bounds(limit: LimitState) -> str:
+    """What a limit lets through."""
+    at_once = f"{limit.concurrency} at once" if limit.concurrency >= 0 else ""
+    rate = (
+        f"{limit.rate_count} within {format_duration(limit.rate_period_ms)}" if limit.rate_count >= 0 else ""
+    )
+    return " and ".join(filter(None, (at_once, rate)))
 
 
 def _silence(handed: Ownership) -> str:

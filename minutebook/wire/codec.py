@@ -16,7 +16,8 @@ from minutebook.domain import commands, records
 from minutebook.domain.operation import OperationCount, OperationFact
 from minutebook.errors import DecodeError
 from minutebook.wire import columns, schemas
-from minutebook.wire.batches import encode_batch
+from minutebook.wire.alike import is_plain
+from minutebook.wire.plain import read_plain
 
 NAMESPACE = "minutebook"
 BATCH_MAX = 500
@@ -122,8 +123,12 @@ def _shallow(record: msgspec.Struct) -> dict[str, Any]:
 def encode(record: Record) -> bytes:
     """`record` with its ten-byte header, written by the newest schema of its name."""
     if isinstance(record, CommandBatch):
-        return encode_batch(record.commands, named)
-    return write_datum(type(record).__name__, _datum(record), _rows(record))
+        commands = [
+            (f"{NAMESPACE}.SubmitJob", command) if is_plain(command) else named(command)
+            for command in record.commands
+        ]
+        return write_datum("CommandBatch", {"commands": commands}, is_wide=True)
+    return write_datum(type(record).__name__, _datum(record), is_wide=_rows(record) >= WIDE_ROWS)
 
 
 def _rows(record: Record) -> int:
@@ -137,12 +142,12 @@ def _rows(record: Record) -> int:
             return 0
 
 
-def write_datum(name: str, datum: Any, rows: int) -> bytes:
-    """A datum with its ten-byte header, by the newest schema of that name. `rows`: how long its columns are, about."""
+def write_datum(name: str, datum: Any, *, is_wide: bool) -> bytes:
+    """A datum with its ten-byte header, by the newest schema of that name. `is_wide`: by the parts that it has."""
     schema = schemas.newest()[name]
     out = io.BytesIO()
     out.write(schema.header)
-    if rows >= WIDE_ROWS:
+    if is_wide:
         columns.layouts()[schema.header].write(out, datum)
     else:
         schemaless_writer(out, schema.parsed, datum)
@@ -162,7 +167,7 @@ def read_datum(data: bytes) -> tuple[str, Any]:
         if len(data) >= WIDE_BYTES:
             datum = columns.layouts()[schema.header].read(data, source)
         else:
-            datum = columns.read_plain(source, schema.parsed)
+            datum = read_plain(source, schema.parsed)
     except Exception as error:  # fastavro raises many kinds on damaged bytes; each means the same here
         raise DecodeError(f"damaged {schema.name}: {type(error).__name__}") from error
     if source.tell() != len(data):

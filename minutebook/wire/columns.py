@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import io
 from functools import cache, lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
-
+from minutebook.wire.alike import Alike, is_alike
 from minutebook.wire.numbers import as_varint, varint
+from minutebook.wire.plain import Names, Node, Plain
 from minutebook.wire.schemas import by_header
-
-Names = dict[str, Any]
-"""Named types that are defined so far."""
 
 _END: Final = b"\0"
 """What follows the last block of an array."""
@@ -28,70 +25,35 @@ _NUMBER_BYTES_MAX: Final = 9
 _size = lru_cache(maxsize=1_024)(as_varint)
 
 
-class Node(Protocol):
-    """Writes and reads the values of one schema."""
-
-    def write(self, out: io.BytesIO, value: Any) -> None:
-        """Append a value."""
-        ...
-
-    def read(self, data: bytes, source: io.BytesIO) -> Any:
-        """Read a value from `source`, which holds `data`. Raises many kinds of errors for damaged bytes."""
-        ...
-
-
 def node(schema: Any, names: Names) -> Node:
     """The node of a schema; to be called in the order in which the schema defines its types."""
-    if not has_columns(schema):
+    if not has_parts(schema):
         return Plain(schema, names)
     if isinstance(schema, list):
         return Union(schema, names)
     if schema["type"] == "record":
-        return Record(schema, names)
+        return Alike(schema, names) if is_alike(schema) else Record(schema, names)
     if isinstance(schema["items"], list):
         return Records(schema, names)
     return _COLUMNS[schema["items"]](schema, names)
 
 
-def has_columns(schema: Any) -> bool:
-    """Whether there are columns in it, other than in an array of records that are all alike."""
+def has_parts(schema: Any) -> bool:
+    """Whether there are columns in it, or records that are mostly alike, other than in an array of one kind of records."""
     if isinstance(schema, list):
-        return any(map(has_columns, schema))
+        return any(map(has_parts, schema))
     if not isinstance(schema, dict):
         return False
     if schema["type"] == "record":
-        return any(has_columns(field["type"]) for field in schema["fields"])
+        return is_alike(schema) or any(has_parts(field["type"]) for field in schema["fields"])
     items = schema.get("items")
-    return has_columns(items) if isinstance(items, list) else isinstance(items, str) and items in _COLUMNS
+    return has_parts(items) if isinstance(items, list) else isinstance(items, str) and items in _COLUMNS
 
 
 @cache
 def layouts() -> dict[bytes, Node]:
     """The node of each released schema, by the ten bytes that its records start with."""
     return {header: node(schema.parsed, {}) for header, schema in by_header().items()}
-
-
-def read_plain(source: io.BytesIO, schema: Any) -> Any:
-    """What fastavro reads: of a union of records also the name. Raises many kinds of errors for damaged bytes."""
-    return schemaless_reader(source, schema, None, return_record_name=True, return_record_name_override=True)
-
-
-class Plain:
-    """What is left to fastavro."""
-
-    def __init__(self, schema: Any, names: Names) -> None:
-        # At each call fastavro copies all names that it was given.
-        needed = names if any(repr(name) in str(schema) for name in names) else {}
-        self._schema = parse_schema(schema, needed)
-        names |= needed
-
-    def write(self, out: io.BytesIO, value: Any) -> None:
-        """See `Node.write`."""
-        schemaless_writer(out, self._schema, value)
-
-    def read(self, data: bytes, source: io.BytesIO) -> Any:
-        """See `Node.read`."""
-        return read_plain(source, self._schema)
 
 
 class Numbers(Plain):
@@ -141,7 +103,7 @@ class Record:
         """Field and node; a node without a field is one of several fields."""
         others: list[Any] = []
         for field in schema["fields"]:
-            if has_columns(field["type"]):
+            if has_parts(field["type"]):
                 self._take(others, names)
                 self._parts.append((field["name"], node(field["type"], names)))
             else:
@@ -194,14 +156,14 @@ class Union:
 
 
 class Records(Plain):
-    """An array of a union of records. Unless the first one has columns, fastavro has them all."""
+    """An array of a union of records. Unless the first one has parts, or one is no dict, fastavro has them all."""
 
     def __init__(self, schema: Any, names: Names) -> None:
         self._union = Union(schema["items"], names)
         self._wide = {
             key
             for number, branch in enumerate(schema["items"])
-            if has_columns(branch)
+            if has_parts(branch)
             for key in (number, branch["name"])
         }
         whole = {"type": "record", "name": f"Whole{len(names)}", "fields": [{"name": "all", "type": schema}]}
@@ -209,7 +171,10 @@ class Records(Plain):
 
     def write(self, out: io.BytesIO, value: Any) -> None:
         """See `Node.write`."""
-        if not value or value[0][0] not in self._wide:
+        by_parts = value and (
+            value[0][0] in self._wide or any(not isinstance(record, dict) for _, record in value)
+        )
+        if not by_parts:
             super().write(out, {"all": value})
             return
         out.write(as_varint(len(value)))

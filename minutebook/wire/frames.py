@@ -18,6 +18,7 @@ from minutebook.domain.rows import rows_of
 from minutebook.domain.timing import Timing
 from minutebook.errors import DecodeError
 from minutebook.wire import codec
+from minutebook.wire.alike import is_plain
 
 FRAME_BYTES_MAX: Final = 1 << 20
 FRAME_ROWS_MAX: Final = 1 << 16
@@ -62,8 +63,9 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 _EVENTS: dict[str, Any] = {f"{codec.NAMESPACE}.{kind.__name__}": kind for kind in Event.__args__}
+_SUBMITTED: Final = f"{codec.NAMESPACE}.JobSubmitted"
 _PARTS: dict[str, dict[str, type[msgspec.Struct]]] = {
-    f"{codec.NAMESPACE}.JobSubmitted": {"policy": Policy, "timing": Timing},
+    _SUBMITTED: {"policy": Policy, "timing": Timing},
     f"{codec.NAMESPACE}.JobEdited": {"job": JobSubmitted},
     f"{codec.NAMESPACE}.OperationStarted": {"fact": OperationFact},
     f"{codec.NAMESPACE}.OperationCancelled": {"fact": OperationFact},
@@ -78,11 +80,15 @@ def encode_frame(frame: Frame) -> bytes:
     datum["inputs"] = [msgspec.structs.asdict(item) for item in frame.inputs]
     datum["slices"] = [msgspec.structs.asdict(item) for item in frame.slices]
     datum["events"] = list(map(_branch, frame.events))
-    rows = max((len(getattr(event, "executions", ())) for event in frame.events), default=0)
-    return codec.write_datum("Frame", datum, rows)
+    is_wide = any(
+        is_plain(event) or len(getattr(event, "executions", ())) >= codec.WIDE_ROWS for event in frame.events
+    )
+    return codec.write_datum("Frame", datum, is_wide=is_wide)
 
 
-def _branch(event: Event) -> tuple[str, dict[str, Any]]:
+def _branch(event: Event) -> tuple[str, Any]:
+    if is_plain(event):
+        return _SUBMITTED, event
     kind, fields = f"{codec.NAMESPACE}.{type(event).__name__}", msgspec.structs.asdict(event)
     for name in _PARTS.get(kind, ()):
         if fields[name] is not None:

@@ -7,6 +7,7 @@ so that any language's default Java-compatible producer lands right.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 COMMANDS: Final = "job-commands"
@@ -74,12 +75,21 @@ _MASK: Final = 0xFFFFFFFF
 
 def murmur2(data: bytes) -> int:
     """Kafka's 32-bit murmur2 of `data`, unsigned. Source: org.apache.kafka.common.utils.Utils."""
-    length = len(data)
-    h = _SEED ^ length
-    whole = length >> 2
-    for k in struct.unpack_from(f"<{whole}I", data):
+    return _finished(_SEED ^ len(data), data)
+
+
+def _mixed(h: int, words: Iterable[int]) -> int:
+    """The state `h` after whole words of four bytes."""
+    for k in words:
         k = k * _M & _MASK
         h = (h * _M & _MASK) ^ ((k ^ k >> 24) * _M & _MASK)
+    return h
+
+
+def _finished(h: int, data: bytes) -> int:
+    """The hash that the state `h` becomes with the last bytes."""
+    length = len(data)
+    h = _mixed(h, struct.unpack_from(f"<{length >> 2}I", data))
     rest = length & 3
     if rest:
         h ^= int.from_bytes(data[-rest:], "little")
@@ -91,3 +101,18 @@ def murmur2(data: bytes) -> int:
 def partition_of(key: str, partitions: int) -> int:
     """The partition of `key` among `partitions`."""
     return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions
+
+
+def ending_in(partition: int, partitions: int, start: str, endings: Iterable[str]) -> str | None:
+    """The first of `endings`, all equally long, with which `start` is a key of `partition`; None if none is.
+
+    What they have in common is hashed once.
+    """
+    data, state = start.encode(), None
+    whole = len(data) >> 2
+    for ending in endings:
+        if state is None:
+            state = _mixed(_SEED ^ len(data) + len(ending), struct.unpack_from(f"<{whole}I", data))
+        if (_finished(state, data[whole << 2 :] + ending.encode()) & 0x7FFFFFFF) % partitions == partition:
+            return ending
+    return None

@@ -44,7 +44,7 @@ def at(
         raise typer.BadParameter(
             "is needed with an offset: each partition counts for itself", param_hint="--partition"
         )
-    with opened(topic, files) as log:
+    with opened(topic, files, needs_whole=True) as log:
         partitions = _partitions(log, partition, tenant, job)
         with progress(log, partitions) as advance:
             found = state_at(log, partitions, until, tenant, job, advance)

@@ -27,6 +27,7 @@ from minutebook.errors import LogError, SettingsError
 from minutebook.log.settings import KafkaSettings
 from replay.files import FileLog
 from replay.reading import TO_THE_END, Advance, KafkaLog, Log, Until
+from replay.tenant_files import TenantLog, holds_tenant
 
 Tenant = Annotated[
     str, typer.Option("--tenant", help="Whose.", envvar="MINUTEBOOK_REPLAY_TENANT", show_default=False)
@@ -87,14 +88,34 @@ def instant_of_text(text: str, option: str) -> int:
 
 
 @contextmanager
-def opened(topic: str | None, files: Path | None = None) -> Iterator[Log]:
-    """The log to read, Kafka's or an exported one; faults of it end the command with a message and its exit code."""
+def opened(
+    topic: str | None, files: Path | None = None, *, tenant: str | None = None, needs_whole: bool = False
+) -> Iterator[Log]:
+    """The log to read, Kafka's or an exported one; faults of it end the command with a message and its exit code.
+
+    One tenant's files are taken unless the verb `needs_whole` records, and for no other `tenant` than theirs.
+    """
     if topic is not None and files is not None:
         raise typer.BadParameter("goes with a topic of Kafka, not with files", param_hint="--topic")
     with told():
-        log: Log = KafkaLog(KafkaSettings(), topic) if files is None else FileLog(files)
+        log = KafkaLog(KafkaSettings(), topic) if files is None else _exported(files, tenant, needs_whole)
         with closing(log):
             yield log
+
+
+def _exported(folder: Path, tenant: str | None, needs_whole: bool) -> FileLog | TenantLog:
+    if not holds_tenant(folder):
+        return FileLog(folder)
+    log = TenantLog(folder)
+    if needs_whole:
+        raise SettingsError(
+            f"{folder} holds what is of the tenant {log.tenant} alone: this needs the whole log"
+        )
+    if tenant not in (None, log.tenant):
+        raise SettingsError(
+            f"{folder} holds what is of the tenant {log.tenant} alone, and nothing of {tenant}"
+        )
+    return log
 
 
 @contextmanager

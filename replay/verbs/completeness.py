@@ -80,7 +80,7 @@ def completeness_of(
 
 
 def _found(asked: Range, tenant: str | None, topic: str | None, files: Path | None) -> CompletenessReport:
-    with opened(topic, files) as log:
+    with opened(topic, files, tenant=tenant) as log:
         partitions = [one for one in log.partitions() if files is None or log.bounds(one) != (0, 0)]
         with progress(log, partitions) as advance:
             return completeness(log, partitions, asked, tenant, advance)

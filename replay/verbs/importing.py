@@ -28,7 +28,7 @@ def import_files(
     Exit code 0: done. 1: the log cannot be folded to its end. 2: wrong usage. 3: files that are not as exported, or that
     do not begin with the log.
     """
-    with opened(None, files) as log:
+    with opened(None, files, needs_whole=True) as log:
         partitions = [one for one in log.partitions() if log.bounds(one) != (0, 0)]
         with progress(log, partitions) as advance:
             digests = import_log(log, partitions, into, until_of(until), advance)

@@ -35,7 +35,7 @@ def story(
     if not (is_name(subject) or is_execution_id(subject)):
         raise typer.BadParameter("is neither the id of a job nor of an execution", param_hint="JOB|EXECUTION")
     wanted, end = wanted_of(tenant, subject), until_of(until)
-    with opened(topic, files) as log, progress(log, [home_of(log, wanted)]) as advance:
+    with opened(topic, files, tenant=tenant) as log, progress(log, [home_of(log, wanted)]) as advance:
         steps = list(steps_in(log, wanted, end, advance))
     if not steps:
         typer.echo(f"error: the log says nothing of {subject} of tenant {tenant}", err=True)

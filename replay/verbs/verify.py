@@ -11,7 +11,9 @@ from rich.console import Console
 from minutebook.errors import SettingsError
 from replay.heads import Heads, read_heads, write_heads
 from replay.report import heads_of, write_json, write_table
+from replay.tenant_files import holds_tenant
 from replay.verbs.common import ExitCode, Files, Output, Topic, UntilText, opened, progress, told, until_of
+from replay.verbs.verify_part import verify_tenant
 from replay.verify import Copies, copies_in, verify
 
 
@@ -49,6 +51,14 @@ def verify_log(
             dir_okay=False,
         ),
     ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER|kafka",
+            help="With the files of one tenant: the full export, or `kafka`, in which each of their events must be found.",
+            envvar="MINUTEBOOK_REPLAY_WITHIN",
+        ),
+    ] = None,
     output: Output = "table",
 ) -> None:
     """Check every record of the log, fold it again, and compare with the copies.
@@ -56,6 +66,15 @@ def verify_log(
     Exit code 0: all agree. 1: a difference, named with partition and offset. 2: wrong usage. 3: no such topic.
     5: Kafka cannot be reached.
     """
+    if files is not None and holds_tenant(files):
+        if checkpoints or partition or until or heads or against:
+            raise typer.BadParameter(
+                "holds one tenant's part: only --within can be asked of it", param_hint="--files"
+            )
+        verify_tenant(files, within, topic, output)
+        return
+    if within is not None:
+        raise typer.BadParameter("goes with the files of one tenant", param_hint="--within")
     end = until_of(until)
     kept = None if against is None else _kept(against)
     with opened(topic, files) as log:

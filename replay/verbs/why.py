@@ -13,6 +13,9 @@ from minutebook.client.times import format_duration, format_instant
 from minutebook.history.bodies import why_body
 from minutebook.history.why import Answer
 from minutebook.ids import is_name
+from minutebook.log.settings import KafkaSettings
+from minutebook.wire import topics
+from replay.reading import KafkaLog
 from replay.verbs.common import (
     ExitCode,
     Files,
@@ -45,8 +48,9 @@ def why(
     if not is_name(job):
         raise typer.BadParameter("is no id of a job", param_hint="JOB")
     instant, end = instant_of_text(at, "AT"), until_of(until)
-    with opened(topic, files) as log, progress(log, log.partitions()) as advance:
-        answer = why_in(log, tenant, job, instant, end, advance)
+    with opened(topic, files, tenant=tenant) as log, progress(log, log.partitions()) as advance:
+        at_hand = files is None and topic is None
+        answer = why_in(log, tenant, job, instant, end, advance, _reports if at_hand else None)
     if output == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(why_body(answer)), indent=2))
     else:
@@ -55,6 +59,11 @@ def why(
         raise typer.Exit(ExitCode.NOT_FOUND)
     if answer.verdict == "missing":
         raise typer.Exit(ExitCode.NO)
+
+
+def _reports() -> KafkaLog:
+    kafka = KafkaSettings()
+    return KafkaLog(kafka, kafka.topic(topics.REPORTS))
 
 
 def _write(answer: Answer) -> None:

@@ -12,10 +12,10 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from api.auth import Keyring
+from api.lanes import Keyed
 from api.notifier.settings import NotifySettings
 from api.notifier.targets import Targets
 from api.problems import Refused
-from api.sender import Keyed
 from api.services import Services
 from api.settings import ApiSettings, KeyHolder, RoleName, key_hash
 from api.view import View
@@ -64,6 +64,10 @@ class MemoryInstallation:
         self.books = [_opened(partition) for partition in range(PARTITIONS)]
         self._held: list[tuple[int, RawRecord]] = []
         self._commands = [0] * PARTITIONS
+
+    def choose(self) -> int:
+        """See `CommandLog.choose`."""
+        return len(self.sent) % PARTITIONS
 
     async def send(self, partition: int, commands: Sequence[Keyed]) -> int:
         """See `CommandLog.send`."""

@@ -9,7 +9,8 @@ nothing left the owners that is not in the log, and what is under a limit ran un
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from minutebook import ids
@@ -32,16 +33,28 @@ EARLY_MS: Final = 50
 
 def verdict(stack: Stack) -> list[str]:
     """Every complaint about what a stack has done, read anew from the broker and the witness files."""
+    return judged(stack, unanswered_too=True)
+
+
+def judged(stack: Stack, *, unanswered_too: bool) -> list[str]:
+    """The same, at any moment: without what is not done yet, unless that is wanted too.
+
+    Effects are read before the log, and the log before its inputs and what handlers ended, so that nothing is held against
+    what goes on meanwhile.
+    """
+    witness, inbox, letters = stack.witness(), stack.whole(topics.INBOX), stack.whole(topics.DEAD_LETTERS)
     log = whole_log(stack.kafka, stack.partitions)
+    reports = [decoded_reports(records) for records in stack.whole(topics.REPORTS)]
     ledger = Ledger(log)
+    undone = [*unanswered(ledger, log, stack.sent), *unfinished(ledger, stack.sent)] if unanswered_too else []
     return [
         *ledger.complaints,
-        *unanswered(ledger, log, stack.sent),
-        *unfinished(ledger, stack.sent),
-        *strange_runs(ledger, stack.witness()),
+        *undone,
+        *strange_runs(ledger, witness),
+        *unseen_successes(ledger, stack.witness()),
         *wrong_owners(log),
-        *overgrants(log, [decoded_reports(records) for records in stack.whole(topics.REPORTS)]),
-        *stray_outputs(ledger, stack),
+        *overgrants(log, reports),
+        *stray_outputs(ledger, inbox, letters),
         *PermitLedger(log).complaints,
     ]
 
@@ -131,10 +144,9 @@ def unfinished(
 
 
 def strange_runs(ledger: Ledger, witness: Sequence[Sighting]) -> list[str]:
-    """EARLY, runs that nothing granted, tokens started twice, successes that no handler saw."""
+    """EARLY, runs that nothing granted, tokens started twice, runs without a cause."""
     found: list[str] = []
     starts = [one for one in witness if one.moment == "start"]
-    ends = {((one.tenant, one.execution), one.token) for one in witness if one.moment == "end"}
     for one in starts:
         name = (one.tenant, one.execution)
         grant = ledger.grants.get((name, one.token))
@@ -151,12 +163,17 @@ def strange_runs(ledger: Ledger, witness: Sequence[Sighting]) -> list[str]:
         for (execution, token), n in twice.items()
         if n > 1
     ]
-    found += [
+    return found + list(_without_cause(ledger, starts))
+
+
+def unseen_successes(ledger: Ledger, witness: Sequence[Sighting]) -> list[str]:
+    """Successes that no handler saw."""
+    ends = {((one.tenant, one.execution), one.token) for one in witness if one.moment == "end"}
+    return [
         f"{name[1]}: succeeded, but no handler ended it"
         for name, token in ledger.succeeded.items()
         if (name, token) not in ends
     ]
-    return found + list(_without_cause(ledger, starts))
 
 
 def _without_cause(ledger: Ledger, starts: Sequence[Sighting]) -> Iterator[str]:
@@ -291,20 +308,20 @@ def _is_covered(tokens: list[int], heard: list[Heard], before: int, through: int
 # -- what left the owners
 
 
-def stray_outputs(ledger: Ledger, stack: Stack) -> list[str]:
-    """Grants on `worker-inbox` and dead letters that the log does not know: sent for a frame that was void."""
+def stray_outputs(
+    ledger: Ledger, inbox: Iterable[Iterable[RawRecord]], letters: Iterable[Iterable[RawRecord]]
+) -> list[str]:
+    """Grants on `worker-inbox` and dead letters, by partition, that the log does not know: sent for a void frame."""
     found: list[str] = []
-    for records in stack.whole(topics.INBOX):
-        for record in records:
-            inbox = codec.decode(record.value)
-            assert isinstance(inbox, Inbox)
-            found += list(_strangers(ledger, inbox))
-    for records in stack.whole(topics.DEAD_LETTERS):
-        for record in records:
-            letter = codec.decode(record.value)
-            assert isinstance(letter, DeadLetter)
-            if (letter.tenant, letter.execution) not in ledger.died:
-                found.append(f"{letter.execution}: a dead letter, but it was never dead")
+    for record in chain.from_iterable(inbox):
+        sent = codec.decode(record.value)
+        assert isinstance(sent, Inbox)
+        found += list(_strangers(ledger, sent))
+    for record in chain.from_iterable(letters):
+        letter = codec.decode(record.value)
+        assert isinstance(letter, DeadLetter)
+        if (letter.tenant, letter.execution) not in ledger.died:
+            found.append(f"{letter.execution}: a dead letter, but it was never dead")
     return found
 
 

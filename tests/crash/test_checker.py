@@ -106,6 +106,7 @@ class History:
             *checker.unanswered(ledger, log, self.sent),
             *checker.unfinished(ledger, self.sent),
             *checker.strange_runs(ledger, self.witness),
+            *checker.unseen_successes(ledger, self.witness),
             *checker.wrong_owners(log),
             *checker.overgrants(log, reports),
         ]

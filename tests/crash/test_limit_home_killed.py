@@ -74,7 +74,7 @@ def test_owner_of_a_limits_home_killed_again_and_again(stack: Stack) -> None:
         stack.await_ready(owners[victim])
 
     stack.await_done()
-    stack.until("every permit is home", lambda log: PermitLedger(log).out == {}, within_s=20)
+    stack.until("every permit is home", lambda log: PermitLedger(log).out == {}, within_s=60)
     note(stack, "home of a limit killed", granted_again_s, GRANTED_AGAIN_BOUND_S)
     assert verdict(stack) == []
     assert max(granted_again_s) <= GRANTED_AGAIN_BOUND_S

@@ -59,7 +59,7 @@ def masked(text: str) -> list[str]:
 
 
 def test_page_shows_what_is_printed(tmp_path: Path) -> None:
-    assert len(SHOWN.findall(PAGE.read_text())) == 9
+    assert len(SHOWN.findall(PAGE.read_text())) == 10
     remedy = "run `python -m tests.docs.test_auditor_page`"
     assert masked(PAGE.read_text()) == masked(printed(tmp_path)), remedy
 

@@ -12,8 +12,9 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from api.follower import Follower
+from api.lanes import Keyed
 from api.problems import Refused
-from api.sender import KafkaCommandLog, Keyed
+from api.sender import KafkaCommandLog
 from api.view import View
 from minutebook.broker_clock import BrokerClock
 from minutebook.clock import SystemClock
@@ -217,8 +218,13 @@ async def test_broken_log_halts_the_view(kafka: KafkaSettings, log: Log, tmp_pat
     rows.close()
 
 
+def never_decided(partition: int, offset: int) -> asyncio.Future[None]:
+    """No owner is there."""
+    return asyncio.get_running_loop().create_future()
+
+
 async def test_commands_that_wait_share_a_record(kafka: KafkaSettings) -> None:
-    commands = KafkaCommandLog(kafka, PARTITIONS, 10, SystemClock(), BrokerClock())
+    commands = KafkaCommandLog(kafka, PARTITIONS, 10, SystemClock(), BrokerClock(), never_decided)
     sent = [
         SubmitJob(
             tenant="acme",
@@ -250,7 +256,7 @@ def unreachable() -> KafkaSettings:
 
 
 async def test_command_is_refused_while_no_broker_answers(unreachable: KafkaSettings) -> None:
-    commands = KafkaCommandLog(unreachable, PARTITIONS, 3, SystemClock(), BrokerClock())
+    commands = KafkaCommandLog(unreachable, PARTITIONS, 3, SystemClock(), BrokerClock(), never_decided)
     command = SubmitJob(tenant="acme", job_id="a", command_id="a", issued_at=0, task="t", payload=b"null")
     with pytest.raises(Refused) as refused:
         await commands.send(0, [Keyed("acme/a", command)])

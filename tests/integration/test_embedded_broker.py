@@ -76,7 +76,7 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-def eventually(condition: Callable[[], bool], within_s: float = 30) -> bool:
+def eventually(condition: Callable[[], bool], within_s: float = 60) -> bool:
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         if condition():

@@ -1,4 +1,4 @@
-"""`python -m replay verify` on a real broker: a log as owners write it, a copied one, a changed one, no broker."""
+"""`python -m replay` on a real broker: a log as owners write it, a copied one, a changed one, no broker; what workers offered."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from kafka import KafkaAdminClient
 
+from minutebook.client.times import format_instant
 from minutebook.domain import events as facts
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
@@ -26,7 +27,8 @@ from minutebook.wire.frames import FORMAT_VERSION, encode_frame
 from replay.reading import KafkaLog
 from tests.simulation.busy_log import BusyLog
 from tests.simulation.copies import copy_state, copy_view
-from tests.simulation.log_maker import LogMaker
+from tests.simulation.log_maker import T0, LogMaker, submit
+from tests.unit.test_replay_offers import MemoryReports
 
 pytestmark = pytest.mark.kafka
 
@@ -42,12 +44,12 @@ def kafka(broker: Any) -> Iterator[KafkaSettings]:
     client.close()
 
 
-def replay(kafka: KafkaSettings, *arguments: str) -> subprocess.CompletedProcess[str]:
+def replay(kafka: KafkaSettings, *arguments: str, verb: str = "verify") -> subprocess.CompletedProcess[str]:
     environment = os.environ | {
         "MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
         "MINUTEBOOK_KAFKA_TOPIC_PREFIX": kafka.topic_prefix,
     }
-    command = [sys.executable, "-m", "replay", "verify", *arguments]
+    command = [sys.executable, "-m", "replay", verb, *arguments]
     root = Path(__file__).parents[2]
     return subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, timeout=100)
 
@@ -161,3 +163,26 @@ def test_no_broker_is_unreachable() -> None:
     assert done.returncode == 5
     assert "MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+async def test_why_reads_what_workers_offered_meanwhile(kafka: KafkaSettings) -> None:
+    maker = LogMaker()
+    maker.open()
+    maker.command(submit("a"))
+    maker.due()
+    maker.clock.advance(60_000)
+    maker.grant("w.0")
+    reports = MemoryReports()
+    reports.pulse("old.0", T0 - 600_000, 9, queue="default")
+    reports.pulse("w.0", T0 + 20_000, 4, queue="default")
+    await copied_topic(kafka, "job-events", maker.records)
+    about = ("a", format_instant(T0), "--tenant", "acme", "-o", "json")
+    done = replay(kafka, *about, verb="why")
+    assert done.returncode == 0, done.stderr
+    assert [reason["code"] for reason in json.loads(done.stdout)["reasons"]][-1] == "reports_untold"
+    await copied_topic(kafka, "worker-reports", reports.records)
+    done = replay(kafka, *about, verb="why")
+    assert done.returncode == 0, done.stderr
+    (found,) = [one for one in json.loads(done.stdout)["reasons"] if one["code"] == "worker_offered"]
+    assert "w.0 (name of w.0) was alive" in found["text"]
+    assert found["text"].endswith("(worker-reports 0:1 to 0:1)")

@@ -32,7 +32,7 @@ while True: time.sleep(60)
 """
 
 
-def eventually(condition: Callable[[], bool], within_s: float = 20) -> bool:
+def eventually(condition: Callable[[], bool], within_s: float = 60) -> bool:
     deadline = time.monotonic() + within_s
     while not condition():
         if time.monotonic() > deadline:

@@ -55,7 +55,7 @@ def make_topic(kafka: KafkaSettings, topic: str, partitions: int) -> None:
     client.close()
 
 
-def findings_of(kafka: KafkaSettings, topic: str, within_s: float = 10) -> list[admin.Finding]:
+def findings_of(kafka: KafkaSettings, topic: str, within_s: float = 40) -> list[admin.Finding]:
     """Findings on one topic, waited for: the broker's cache of settings lags a moment behind."""
     deadline = time.monotonic() + within_s
     while True:

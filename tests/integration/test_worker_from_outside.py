@@ -79,7 +79,7 @@ async def seeing(stack: Stack) -> AsyncIterator[Seen]:
         await seen.frames.stop()
 
 
-async def until(fact: Callable[[], bool], within_s: float = 30) -> None:
+async def until(fact: Callable[[], bool], within_s: float = 60) -> None:
     """Look every now and then, for what other processes do."""
     async with asyncio.timeout(within_s):
         while not fact():
@@ -122,7 +122,7 @@ async def test_worker_is_seen_quieted_resumed_and_stopped(stack: Stack) -> None:
         second = job(task="outside.wait", run_at=now_ms(), payload=b'{"to":"ada"}')
         stack.send(second)
         later = (TENANT, f"{second.job_id}:{second.run_at}")
-        await asyncio.to_thread(stack.until, "queued", lambda log: later in Ledger(log).known(), 30)
+        await asyncio.to_thread(stack.until, "queued", lambda log: later in Ledger(log).known(), 60)
         assert not [token for (known, token) in Ledger(stack.log).grants if known == later]
 
         ask(stack, worker.id, "resume")

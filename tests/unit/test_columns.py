@@ -14,9 +14,10 @@ from minutebook.domain.events import AttemptsSucceeded, SessionEnded
 from minutebook.domain.records import Pulse, Report, Succeeded
 from minutebook.errors import DecodeError
 from minutebook.wire import codec, schemas
-from minutebook.wire.columns import Blobs, Node, Numbers, layouts, read_plain
+from minutebook.wire.columns import Blobs, Numbers, layouts
 from minutebook.wire.frames import Frame, decode_frame, encode_frame
 from minutebook.wire.numbers import as_varint, varint
+from minutebook.wire.plain import Node, read_plain
 from minutebook.wire.schemas import Schema
 from tests.unit.avro_samples import GOLDEN, collect, strategy, written
 

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minutebook.wire.topics import murmur2, partition_of
+from minutebook.wire.topics import ending_in, murmur2, partition_of
 
 KNOWN = {  # Kafka's own UtilsTest.testMurmur2
     b"21": -973932308,
@@ -53,3 +53,18 @@ def test_librdkafka_puts_keys_where_we_do() -> None:
     partitions = len(producer.list_topics("job-commands", timeout=10).topics["job-commands"].partitions)
     assert partitions > 1
     assert placed == {name: partition_of(name, partitions) for name in names}
+
+
+@given(start=st.text(max_size=40), partitions=st.integers(1, 16), choice=st.integers(0, 15))
+def test_an_ending_puts_a_key_where_it_is_wanted(start: str, partitions: int, choice: int) -> None:
+    partition = choice % partitions
+    endings = [f"{number:03x}" for number in range(4_096)]
+    ending = ending_in(partition, partitions, start, endings)
+    assert ending is not None
+    assert partition_of(start + ending, partitions) == partition
+    assert all(partition_of(start + one, partitions) != partition for one in endings[: endings.index(ending)])
+
+
+def test_there_may_be_no_ending() -> None:
+    here = partition_of("acme/a", 8)
+    assert ending_in((here + 1) % 8, 8, "acme/", ["a"]) is None
