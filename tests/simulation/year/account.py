@@ -190,10 +190,8 @@ class Account:
         if self.status != "paused":
             yield f"is resumed while it is {self.status}"
         self.status = "active"
-        self._resumed_at = now
-        if is_caught_up:
-            self._since = now
-        else:
+        self._resumed_at = self._since = now
+        if not is_caught_up:
             self._known_at = None
 
     def left_out(self, stamp: int) -> Iterator[str]:
