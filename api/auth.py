@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fastapi import Request
 
 from api.actors import actor_of
+from api.catch_up import not_ready
 from api.key_index import KeyIndex
 from api.problems import Refused
 from api.settings import KeyHolder
@@ -137,7 +138,7 @@ class Allowed:
         if caller is None:
             if is_given and services.readiness.unready():
                 # It may be one of those that the view has yet to read.
-                raise Refused("not-ready")
+                raise not_ready(services.readiness.catch_up)
             raise Refused("no-credential")
         services.rates.take(request, caller.actor, services.clock.monotonic())
         if not caller.may(self.scope):

@@ -13,6 +13,7 @@ import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaConnectionError, KafkaError, OffsetOutOfRangeError
 
+from api.catch_up import CatchUp
 from api.view import View
 from minutebook.clock import Clock
 from minutebook.errors import LogError, SettingsError
@@ -43,14 +44,16 @@ class Follower:
         self._kafka = kafka
         self._clock = clock
         self._topic = kafka.topic(topics.EVENTS)
+        self.catch_up = CatchUp()
+        """How far the log is read, and how fast."""
+        self._starts: dict[int, int] = {}
         self._ends: dict[int, int] = {}
 
     def unready(self) -> str:
         """Why nothing can be answered; empty if it can."""
         if self.fault:
             return self.fault
-        left = sum(self.lag.values())
-        return "" if self.is_caught_up else f"the view is still reading the log, {left} records left"
+        return "" if self.is_caught_up else f"the view is still reading the log, {self.catch_up.all().text()}"
 
     async def run(self) -> None:
         """Follow until cancelled. Returns early, with `fault` set, where the log cannot be trusted."""
@@ -93,7 +96,7 @@ class Follower:
         for place in places:
             await self._check_stored(place.partition, starts[place], ends[place])
             consumer.seek(place, self._view.readers[place.partition].position + 1)
-            self._ends[place.partition] = ends[place]
+            self._starts[place.partition], self._ends[place.partition] = starts[place], ends[place]
         self._note_lag(consumer)
 
     async def _check_stored(self, partition: int, start: int, end: int) -> None:
@@ -149,6 +152,11 @@ class Follower:
             place = TopicPartition(self._topic, partition)
             end = max(consumer.highwater(place) or 0, self._ends.get(partition, 0))
             self.lag[partition] = max(0, end - 1 - view_reader.position)
+        read = {
+            partition: max(0, self._view.readers[partition].position + 1 - start)
+            for partition, start in self._starts.items()
+        }
+        self.catch_up.note(self._clock.monotonic(), read, self.lag)
         if not self.is_caught_up and all(
             self._view.readers[partition].position + 1 >= end for partition, end in self._ends.items()
         ):

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from api.app import bare_app
-from api.problems import Refused
+from api.catch_up import not_ready
 from api.routes import health
 from api.services import Services
 from minutebook.client.mint import mint_id
@@ -44,7 +44,7 @@ def create_inside_app(services: Services, registry: CollectorRegistry) -> FastAP
     async def make_checkpoint() -> Response:
         reason = services.readiness.unready()
         if reason:
-            raise Refused("not-ready", reason[:500])
+            raise not_ready(services.readiness.catch_up, reason)
         folder = services.settings.checkpoint_dir.resolve() / "view" / mint_id()
         return Response(msgspec.json.encode(checkpoint(services, folder)), 201, media_type="application/json")
 
@@ -67,7 +67,7 @@ def checkpoint(services: Services, folder: Path) -> CheckpointMade:
             position=one.position,
             head=one.head,
             path=str(rows),
-            retention_days=view.retention_days,
+            retention=view.retention,
         )
         for one in made
     )

@@ -160,13 +160,13 @@ def overview(services: Services, tenant: str) -> Overview:
     view = services.view
     jobs, executions = counts_by_status(view, tenant)
     minute = services.clock.now() // MINUTE_MS
-    starts = [_starts(view.parts, tenant, one) for one in range(minute - _LATENESS_MIN + 1, minute + 1)]
+    lateness, started = _starts(view.parts, tenant, minute)
     return Overview(
         jobs=jobs,
         executions=executions,
         due=_due(services, tenant, minute),
-        lateness=_lateness(starts),
-        started_per_min=[one.total() for one in starts],
+        lateness=Lateness(_percentile(lateness, 0.5), _percentile(lateness, 0.99), _LATENESS_MIN * 60),
+        started_per_min=started,
         oldest_overdue_at=shown_instant(_oldest_overdue(services, tenant, minute)),
     )
 
@@ -182,25 +182,23 @@ def counts_by_status(view: View, tenant: str) -> tuple[dict[JobStatus, int], dic
     return dict(jobs), dict(executions)  # type: ignore[return-value]  # statuses by the fold
 
 
-def _starts(parts: list[PartitionView], tenant: str, minute: int) -> Counter[int]:
-    """Attempts that started in a minute, by lateness."""
-    found: Counter[int] = Counter()
+def _starts(parts: list[PartitionView], tenant: str, minute: int) -> tuple[Counter[int], list[int]]:
+    """Attempts that started in the hour that ends with a minute: by lateness, and by minute."""
+    lateness: Counter[int] = Counter()
+    started = [0] * _LATENESS_MIN
+    first = minute - _LATENESS_MIN + 1
     for part in parts:
-        found.update(dict(view_starts.read(part.rows, part.prefix, tenant, minute)))
-    return found
+        for at, buckets in view_starts.read(part.rows, part.partition, tenant, first, minute):
+            for bucket, count in buckets:
+                lateness[bucket] += count
+                started[at - first] += count
+    return lateness, started
 
 
 def _due(services: Services, tenant: str, minute: int) -> DueSoon:
     counts = services.view.due_counts(tenant, minute, minute + 61)
     within = (sum(count for one, count in counts.items() if one <= minute + ahead) for ahead in (1, 5, 60))
     return DueSoon(*within)
-
-
-def _lateness(starts: list[Counter[int]]) -> Lateness:
-    found: Counter[int] = Counter()
-    for one in starts:
-        found.update(one)
-    return Lateness(_percentile(found, 0.5), _percentile(found, 0.99), _LATENESS_MIN * 60)
 
 
 def _percentile(found: Counter[int], share: float) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from api.catch_up import Reading
 from api.positions import encode_token
 from api.services import Services
 from minutebook.client.live_models import Partition, PartitionPage
@@ -14,16 +15,19 @@ from minutebook.domain.view import PartitionView
 
 def partitions(services: Services) -> PartitionPage:
     """All partitions, also while the view is still reading the log."""
-    lag = services.readiness.lag
+    lag, catch_up = services.readiness.lag, services.readiness.catch_up
     return PartitionPage(
-        items=[_partition(part, lag.get(part.partition, 0)) for part in services.view.parts],
+        items=[
+            _partition(part, lag.get(part.partition, 0), catch_up.of(part.partition))
+            for part in services.view.parts
+        ],
         position=encode_token(services.view.reached()),
         view_store_bytes=_folder_bytes(services.settings.data_dir / "view"),
         view_unready=services.readiness.unready(),
     )
 
 
-def _partition(part: PartitionView, lag: int) -> Partition:
+def _partition(part: PartitionView, lag: int, reading: Reading) -> Partition:
     owner, cursor = part.owner(), part.cursor
     return Partition(
         id=part.partition,
@@ -33,6 +37,8 @@ def _partition(part: PartitionView, lag: int) -> Partition:
         applied_offset=cursor.position,
         end_offset=cursor.position + 1 + lag,
         lag=lag,
+        read_per_s=None if reading.per_s is None else round(reading.per_s, 1),
+        ready_in_s=reading.ready_in_s if lag else 0,
         commands_through=cursor.commands_through,
         void_frames=cursor.void_frames,
         last_decided_at=_instant(cursor.decided_at),

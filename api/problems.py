@@ -183,7 +183,7 @@ def response_of(refused: Refused, trace_id: str) -> Response:
     kind = TABLE[refused.code]
     headers = dict(refused.headers)
     if kind.retry_after_s is not None:
-        headers["retry-after"] = str(kind.retry_after_s)
+        headers.setdefault("retry-after", str(kind.retry_after_s))
     if kind.status == 401:
         headers["www-authenticate"] = "Bearer"
     body = msgspec.json.encode(problem_of(refused, trace_id))

@@ -65,7 +65,7 @@ async def serve(settings: ProcessSettings) -> None:
     clock: Clock = SystemClock()
     keys = settings.api.all_keys()
     rows = open_rows(settings.api.data_dir / "view", settings.api.cache_bytes)
-    view = View(rows, settings.topics.partitions, settings.api.retention_days)
+    view = View(rows, settings.topics.partitions, settings.api.retention())
     keyring = Keyring(keys, view.keys, clock, settings.api.cursor_key())
     follower = Follower(view, settings.kafka, clock)
     broker_clock, lag = BrokerClock(), LoopLag(clock)

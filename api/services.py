@@ -9,12 +9,12 @@ from typing import Final, Protocol
 from fastapi import Request
 
 from api.auth import Keyring
+from api.catch_up import CatchUp, not_ready
 from api.due_topics import DueTopics
 from api.held_runs import Frames
 from api.live.changes import LiveChanges
 from api.notifier.targets import Targets
 from api.pages.login_link import LoginLink
-from api.problems import Refused
 from api.rates import Rates
 from api.records import Records
 from api.sender import CommandLog
@@ -52,6 +52,8 @@ class Readiness(Protocol):
     """Records not yet folded, by partition, as last known."""
     is_caught_up: bool
     """Whether the view has been at the log's end once since the start."""
+    catch_up: CatchUp
+    """How far the log is read, and how fast."""
 
     def unready(self) -> str:
         """Why not; empty if they can."""
@@ -91,5 +93,5 @@ def services_of(request: Request) -> Services:
     services: Services = request.app.state.services
     reason = services.readiness.unready()
     if reason:
-        raise Refused("not-ready", f"{reason[:200]}; try again.")
+        raise not_ready(services.readiness.catch_up, f"{reason[:200]}; try again.")
     return services

@@ -14,7 +14,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from api.actors import Network
 from api.notifier.settings import NotifySettings
-from minutebook.domain.view_rows import RETENTION_DAYS
+from minutebook.domain.view_retention import AUDIT_DAYS, DEAD_DAYS, HISTORY_DAYS, Retention
 from minutebook.errors import SettingsError
 from minutebook.ids import is_name
 from minutebook.log.admin import TopicSettings
@@ -60,10 +60,24 @@ class ApiSettings(BaseSettings):
     )
     data_dir: Path = Field(default=Path("data/api"), description="the view's store")
     retention_days: int = Field(
-        default=RETENTION_DAYS,
+        default=HISTORY_DAYS,
         ge=1,
         le=3_650,
-        description="days before today of which ended executions are shown; what is open or was given up stays. "
+        description="days before today of which ended executions, closed jobs and answers to commands are shown; what is "
+        "open stays. Changed, the view is folded again",
+    )
+    dead_retention_days: int = Field(
+        default=DEAD_DAYS,
+        ge=1,
+        le=3_650,
+        description="days before today of which dead letters are shown, never fewer than of others. Changed, the view is "
+        "folded again",
+    )
+    audit_retention_days: int = Field(
+        default=AUDIT_DAYS,
+        ge=1,
+        le=3_650,
+        description="days before today of which the audit log tells, by months, never fewer than dead letters are shown. "
         "Changed, the view is folded again",
     )
     checkpoint_dir: Path = Field(
@@ -150,6 +164,10 @@ class ApiSettings(BaseSettings):
         if self.login_key and not _SHA256_HEX.match(self.login_key):
             raise ValueError("login_key: must be the SHA-256 of a key in lower-case hex (`sha256sum`)")
         return self
+
+    def retention(self) -> Retention:
+        """How long the view keeps what is over."""
+        return Retention(self.retention_days, self.dead_retention_days, self.audit_retention_days)
 
     def all_keys(self) -> dict[str, KeyHolder]:
         """Keys of the setting and of the file, which is JSON of the same shape. Raises SettingsError."""

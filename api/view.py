@@ -20,13 +20,13 @@ import msgspec
 from api.key_index import KeyIndex
 from api.positions import Token
 from minutebook.domain.view import PartitionView
-from minutebook.domain.view_audit import Audited, audit_start, audited, place_of
+from minutebook.domain.view_audit import Audited, audited, place_of
 from minutebook.domain.view_due import due_counts
 from minutebook.domain.view_keys import api_keys, job_tenants
 from minutebook.domain.view_limits import lacks_permit
 from minutebook.domain.view_operations import OperationRow, operation_of, operations_of
+from minutebook.domain.view_retention import Retention
 from minutebook.domain.view_rows import (
-    RETENTION_DAYS,
     AlertRow,
     CalendarRow,
     CommandRow,
@@ -61,6 +61,7 @@ from minutebook.wire.topics import partition_of
 
 T = TypeVar("T", LimitRow, CalendarRow)
 
+_DEFAULT: Final = Retention()
 COMMIT_ROWS: Final = 2_000
 """Rows changed in a partition after which it is committed; the loop stands still for about 10 ms meanwhile."""
 
@@ -82,13 +83,11 @@ class _Expected:
 class View:
     """The read model of `partitions` partitions over `rows`."""
 
-    def __init__(self, rows: Rows, partitions: int, retention_days: int = RETENTION_DAYS) -> None:
+    def __init__(self, rows: Rows, partitions: int, retention: Retention = _DEFAULT) -> None:
         self.partitions = partitions
-        self.retention_days = retention_days
+        self.retention = retention
         self.rows = rows
-        self.parts = [
-            PartitionView(rows, partition, retention_days=retention_days) for partition in range(partitions)
-        ]
+        self.parts = [PartitionView(rows, partition, retention=retention) for partition in range(partitions)]
         self.readers = [FrameReader(part.cursor.position, part.cursor.head) for part in self.parts]
         self.heard: Callable[[int, Frame], None] | None = None
         """Told of each frame once it is folded, with its partition; None while nobody listens."""
@@ -134,7 +133,7 @@ class View:
     def commit(self, partition: int) -> None:
         """Write what changed in one partition."""
         pending, ranges = self.parts[partition].drain()
-        if pending:
+        if pending or ranges:
             self.rows.write(pending, ranges)
 
     def commit_all(self) -> None:
@@ -310,14 +309,7 @@ class View:
         """(partition, command) of a tenant's commands, empty = of no tenant, decided at `at` (ms) or before; the latest
         first, then by command id and subject."""
         self.commit_all()
-        found = (
-            zip(
-                repeat(part.partition),
-                audited(part, tenant, audit_start(part.prefix, tenant, at)),
-                strict=False,
-            )
-            for part in self.parts
-        )
+        found = (zip(repeat(part.partition), audited(part, tenant, at), strict=False) for part in self.parts)
         return heapq.merge(*found, key=lambda item: place_of(item[1]))
 
     def tenants(self) -> list[str]:

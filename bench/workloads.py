@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from bench import creating, fairness, lists, long_runs, streams
+from bench import creating, fairness, lists, long_runs, replay, streams
 from bench.results import Repetition
 from bench.rig import BenchError, Fault, Options, Rig, Say, choose_t_ms, measured, running
 
@@ -127,5 +127,6 @@ def workloads(seconds: int | None) -> dict[str, Workload]:
         "W10": Workload("lists while events fold in, attempts stored", 1_000_000, lists.measure),
         "fairness": Workload("tenants with one job each beside a crowd", 100_000, fairness.measure),
         "SSE": Workload("readers of the live stream at one API process", 1_000, streams.measure),
+        "replay": Workload("a log folded and verified, events in it", 1_000_000, replay.measure),
         "long": Workload("runs that take longer than a lease", 10_000, long_runs.measure),
     }

@@ -12,9 +12,9 @@ from minutebook.wire.topics import Topic
 
 PAGE: Final = Path(__file__).parent / "reference" / "topics.md"
 _READERS: Final = {
-    topics.COMMANDS: "the owner of the partition",
-    topics.REPORTS: "the owner of the partition",
-    topics.MAIL: "the owner of the partition",
+    topics.COMMANDS: "the owner of the partition, `replay decide`",
+    topics.REPORTS: "the owner of the partition, `replay decide`",
+    topics.MAIL: "the owner of the partition, `replay decide`",
     topics.EVENTS: "the owner of the partition, API, `replay`",
     topics.INBOX: "workers, each its partition",
     topics.DEAD_LETTERS: "anyone",

@@ -274,6 +274,21 @@ TABLE: Final = (
         (OWNERS, API),
         "records not taken yet: by the owner of its inputs, by the view of job-events",
     ),
+    Metric("minutebook_view_read_ratio", GAUGE, (), (API,), "share of job-events that the view has read"),
+    Metric(
+        "minutebook_view_read_records_per_second",
+        GAUGE,
+        (),
+        (API,),
+        "records that the view reads, by the last while",
+    ),
+    Metric(
+        "minutebook_view_ready_in_seconds",
+        GAUGE,
+        (),
+        (API,),
+        "until the view has read all of job-events at this rate; absent where that is unknown",
+    ),
     Metric(
         "minutebook_oldest_due_age_seconds",
         GAUGE,

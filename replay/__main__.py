@@ -7,6 +7,7 @@ import typer
 from minutebook.cli.exits import ExitCode
 from replay.verbs.at import at
 from replay.verbs.completeness import completeness_of
+from replay.verbs.decide import decide
 from replay.verbs.export import export_log
 from replay.verbs.importing import import_files
 from replay.verbs.story import story
@@ -22,6 +23,7 @@ def main() -> None:
 
 
 app.command("verify")(verify_log)
+app.command("decide")(decide)
 app.command("story")(story)
 app.command("completeness")(completeness_of)
 app.command("why")(why)

@@ -10,15 +10,17 @@ change lies before it.
 
 from __future__ import annotations
 
-import tempfile
+from pathlib import Path
 from typing import Final, NamedTuple
+
+import msgspec
 
 from minutebook.errors import BrokenFrameError, DecodeError
 from minutebook.log.port import RawRecord
-from minutebook.log.reader import HEAD_BEFORE_ALL, FrameReader, Taken, next_head
+from minutebook.log.reader import FrameReader, Taken, next_head
 from minutebook.wire.frames import Frame, decode_frame
+from replay.audit_store import KeptHeads
 
-_HEAD_BYTES: Final = 32
 _SUSPECTS_MAX: Final = 1_000
 
 
@@ -39,24 +41,72 @@ class _Suspect(NamedTuple):
     is_severed: bool
 
 
-class Chain:
-    """Takes the records of one partition in order, from `start` on, and keeps account of what is proven."""
+class ChainState(msgspec.Struct, kw_only=True):
+    """How a chain stands after a record: `position` and the heads around it, valid and void records so far, and what is not
+    explained yet.
+    """
 
-    def __init__(self, start: int = 0, head_before: bytes = HEAD_BEFORE_ALL) -> None:
-        self.reader = FrameReader(start - 1, head_before)
-        self.frames = 0
-        self.void = 0
-        self._broken: Fault | None = None
-        self._start = start
-        self._proven = start - 1
-        self._suspects: list[_Suspect] = []
-        self._claimant = -1
-        self._claimed: bytes | None = None
-        self._is_claim_kept: bool | None = None
-        self._heads = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close
+    start: int
+    position: int
+    head: bytes
+    head_before: bytes
+    frames: int = 0
+    void: int = 0
+    broken: Fault | None = None
+    proven: int = -1
+    suspects: list[_Suspect] = []
+    claimant: int = -1
+    claimed: bytes | None = None
+    is_claim_kept: bool | None = None
+
+
+def chain_from(start: int, head_before: bytes) -> ChainState:
+    """How a chain stands before the record at `start`, the first one."""
+    return ChainState(
+        start=start, position=start - 1, head=head_before, head_before=head_before, proven=start - 1
+    )
+
+
+class Chain:
+    """Takes the records of one partition in order, from where `state` stands, and keeps account of what is proven. `heads` is
+    the file for the heads before each record.
+    """
+
+    def __init__(self, state: ChainState, heads: Path) -> None:
+        """Raises SettingsError where `heads` does not hold those of `state`."""
+        self.reader = FrameReader(state.position, state.head)
+        self.reader.head_before = state.head_before
+        self.frames = state.frames
+        self.void = state.void
+        self._broken = state.broken
+        self._start = state.start
+        self._proven = state.proven
+        self._suspects = list(state.suspects)
+        self._claimant = state.claimant
+        self._claimed = state.claimed
+        self._is_claim_kept = state.is_claim_kept
+        self._heads = KeptHeads(heads, state.start, state.position + 1 - state.start)
+
+    def state(self) -> ChainState:
+        """How it stands; the file of heads is as far."""
+        self._heads.flush()
+        return ChainState(
+            start=self._start,
+            position=self.reader.position,
+            head=self.reader.head,
+            head_before=self.reader.head_before,
+            frames=self.frames,
+            void=self.void,
+            broken=self._broken,
+            proven=self._proven,
+            suspects=self._suspects,
+            claimant=self._claimant,
+            claimed=self._claimed,
+            is_claim_kept=self._is_claim_kept,
+        )
 
     def close(self) -> None:
-        """Give the scratch file back."""
+        """Give the file of heads free."""
         self._heads.close()
 
     def take(self, record: RawRecord) -> Frame | None:
@@ -65,14 +115,14 @@ class Chain:
         try:
             taken = self.reader.take(record)
         except BrokenFrameError as error:
-            self._keep(before)
+            self._heads.add(before)
             self.void += 1
             if self._broken is None:
                 what = f"a frame that is damaged: {error}"
                 self._broken = Fault(record.offset, record.offset, record.offset, what)
             self._continue_claim(record, None)
             return None
-        self._keep(before)
+        self._heads.add(before)
         if isinstance(taken, Taken):
             self.frames += 1
             self.prove(record.offset - 1)
@@ -89,6 +139,15 @@ class Chain:
         if self._claimed is not None and self._is_claim_kept is None:
             self._is_claim_kept = head == self._claimed
         return False
+
+    def agreed(self, position: int, head: bytes) -> bool:
+        """Whether the chain's head after the record at `position`, one before the last, was `head`; if so it proves all
+        through that record.
+        """
+        is_same = self._heads.before(position + 1) == head
+        if is_same:
+            self.prove(position)
+        return is_same
 
     def prove(self, position: int) -> None:
         """Everything up to `position` is as it was written."""
@@ -125,15 +184,6 @@ class Chain:
 
     # -- void records
 
-    def _keep(self, head: bytes) -> None:
-        self._heads.write(head)
-
-    def _head_before(self, offset: int) -> bytes:
-        self._heads.seek((offset - self._start) * _HEAD_BYTES)
-        found = self._heads.read(_HEAD_BYTES)
-        self._heads.seek(0, 2)
-        return found
-
     def _weigh(self, record: RawRecord, before: bytes, reason: str) -> None:
         """A void record proves what is before it, explains itself, or is suspect."""
         frame = _frame(record.value)
@@ -147,7 +197,7 @@ class Chain:
         elif frame.offset == record.offset:
             self._claim(frame, record)
             self._suspect(_Suspect(record.offset, reason, True))
-        elif self._start <= frame.offset < record.offset and self._head_before(frame.offset) == frame.head:
+        elif self._start <= frame.offset < record.offset and self._heads.before(frame.offset) == frame.head:
             self.prove(frame.offset - 1)
         else:
             self._suspect(_Suspect(record.offset, reason, False))

@@ -192,6 +192,10 @@ class FileLog:
         """See `Log.head_before`."""
         return bytes.fromhex(self._stretch(partition).head_before)
 
+    def head_after(self, partition: int) -> bytes:
+        """The chain's head after the last record, as the manifest says it."""
+        return bytes.fromhex(self._stretch(partition).head_after)
+
     def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         """See `Log.read`."""
         with (self._folder / self._stretch(partition).file).open("rb") as source:

@@ -44,7 +44,7 @@ def unheard(partition: int, records: int) -> None:
 
 
 class Log(Protocol):
-    """A log that does not grow while it is read."""
+    """A log that does not grow while it is read. Pickled, it is the same log, opened anew by who gets it."""
 
     @property
     def topic(self) -> str:
@@ -84,6 +84,7 @@ class KafkaLog:
     """A topic of Kafka. Every method raises KafkaError where the broker cannot be reached."""
 
     def __init__(self, kafka: KafkaSettings, topic: str | None = None) -> None:
+        self._kafka = kafka
         self._topic = topic or kafka.topic(topics.EVENTS)
         self._consumer = KafkaConsumer(
             **kafka.kafka_python(),
@@ -96,6 +97,10 @@ class KafkaLog:
             bootstrap_timeout_ms=_BOOTSTRAP_MS,
             metrics_enabled=False,
         )
+
+    def __reduce__(self) -> tuple[type[KafkaLog], tuple[KafkaSettings, str]]:
+        """Its settings: a connection is nobody else's."""
+        return KafkaLog, (self._kafka, self._topic)
 
     @property
     def topic(self) -> str:

@@ -14,6 +14,7 @@ from minutebook.domain import view_rows as view
 from minutebook.domain.book import Book
 from minutebook.domain.rows import rows_of
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_retention import Retention
 from minutebook.log.apply import fold_events, move_cursor
 from minutebook.log.checkpoint import Copy, Part
 from minutebook.log.reader import FrameReader, Taken
@@ -25,6 +26,7 @@ from replay.reading import Advance, Log, Until
 _COMMIT_ROWS: Final = 8_000
 """Rows of events folded before what they changed leaves memory."""
 _CACHE_BYTES: Final = 16 << 20
+_DEFAULT: Final = Retention()
 
 
 class _Kind(NamedTuple):
@@ -65,38 +67,54 @@ class Refold:
         folder: Path,
         partition: int,
         make_rows: MakeRows = on_disk,
-        retention_days: int = view.RETENTION_DAYS,
+        retention: Retention = _DEFAULT,
+        *,
+        has_view: bool = True,
+        after_commit: Callable[[], None] = lambda: None,
     ) -> None:
+        """Without `has_view` only the owner's state is folded. `after_commit` is called once what is folded is written."""
         self.partition = partition
+        self._has_view = has_view
+        self._after_commit = after_commit
         self._state = make_rows(folder / "state", state.FAMILIES)
         self._view = make_rows(folder / "view", view.FAMILIES)
         self.book = Book(self._state)
-        self.view = PartitionView(self._view, partition, retention_days=retention_days)
+        self.view = PartitionView(self._view, partition, retention=retention)
         self._folded = 0
 
-    def take(self, reader: FrameReader, frame: Frame | None) -> None:
-        """Fold the frame that `reader` just took; None = the record was void.
+    def take(self, reader: FrameReader, frame: Frame | None) -> int:
+        """Fold the frame that `reader` just took; None = the record was void. Not committed yet. How many rows it has.
 
         Raises BrokenFrameError, or whatever the fold of senseless data raises: nothing more can be folded then.
         """
+        rows = 0
         if frame is not None:
             fold_events(self.book, frame)
-            self.view.fold(frame.events, frame.now, frame.offset)
-            self.view.answered.clear()
-            self._folded += sum(map(rows_of, frame.events))
+            if self._has_view:
+                self.view.fold(frame.events, frame.now, frame.offset)
+                self.view.answered.clear()
+                self.view.changed_keys.clear()
+            rows = sum(map(rows_of, frame.events))
+        self._folded += rows
         move_cursor(self.book, reader, frame)
-        if self._folded >= _COMMIT_ROWS:
-            self._folded = 0
-            self.book.commit()
+        return rows
+
+    def is_full(self) -> bool:
+        """Whether what is not committed should leave memory."""
+        return self._folded >= _COMMIT_ROWS
+
+    def commit(self) -> None:
+        """Store what is folded so far."""
+        self._folded = 0
+        self.book.commit()
+        if self._has_view:
             self._view.write(*self.view.drain())
+        self._after_commit()
 
     def rows(self, part: Part) -> Rows:
         """What is folded so far, as stored."""
-        if part == "streams":
-            self.book.commit()
-            return self._state
-        self._view.write(*self.view.drain())
-        return self._view
+        self.commit()
+        return self._state if part == "streams" else self._view
 
     def digest(self, part: Part) -> bytes:
         """Digest of what is folded so far."""
@@ -140,6 +158,8 @@ def folding(log: Log, refold: Refold, reader: FrameReader, until: Until, advance
         taken = reader.take(record)
         frame = taken.frame if isinstance(taken, Taken) else None
         refold.take(reader, frame)
+        if refold.is_full():
+            refold.commit()
         advance(refold.partition, 1)
         if frame is not None:
             yield frame

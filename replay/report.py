@@ -15,6 +15,8 @@ DIFFERENT: Final = "different"
 NO_COPY: Final = "no copy"
 NOT_REACHED: Final = "not reached"
 """The copy was made at a position behind the end that was asked for: nothing is known of it."""
+PASSED: Final = "passed by"
+"""What this audit goes on from stood behind the position of the copy: nothing is known of it."""
 NOT_ASKED: Final = "not asked"
 
 
@@ -38,9 +40,11 @@ class Finding(msgspec.Struct, frozen=True):
 class PartitionReport(msgspec.Struct, kw_only=True):
     """One partition: its records from `start` through `position`, and whether its copies agree.
 
+    `events` are those of the valid frames, `rows` the facts in them: an event with columns has one for each execution.
     `head` is the chain's head there, `digest` that of the state folded, both in hex. `unproven_from` is the first
     record that no later frame and no copy vouches for. `kept`: whether the head that somebody kept is the
-    chain's. `unchecked`: why nothing was folded; empty if it was.
+    chain's. `taken_over`: how many of the records an earlier call had checked; they were not read again, but the last of them
+    still has its hash. `unchecked`: what was not, and why. `is_interrupted`: there is more to read.
     """
 
     partition: int
@@ -50,11 +54,14 @@ class PartitionReport(msgspec.Struct, kw_only=True):
     frames: int = 0
     void: int = 0
     events: int = 0
+    rows: int = 0
     position: int = -1
     head: str = ""
     digest: str = ""
     unproven_from: int = 0
-    unchecked: str = ""
+    taken_over: int = 0
+    unchecked: list[str] = []
+    is_interrupted: bool = False
     state: str = NOT_ASKED
     view: str = NOT_ASKED
     kept: str = NOT_ASKED
@@ -68,6 +75,10 @@ class Report(msgspec.Struct, kw_only=True):
     log_id: str
     partitions: list[PartitionReport]
     findings: list[Finding]
+
+    def is_interrupted(self) -> bool:
+        """Whether there is more to read."""
+        return any(item.is_interrupted for item in self.partitions)
 
 
 def heads_of(report: Report) -> Heads:
@@ -104,8 +115,8 @@ def write_table(report: Report, console: Console) -> None:
         )
     console.print(table)
     for item in report.partitions:
-        if item.unchecked:
-            console.print(f"partition {item.partition}: {item.unchecked}", markup=False)
+        for line in _notes(item):
+            console.print(f"partition {item.partition}: {line}", markup=False)
     for finding in report.findings:
         console.print(f"[red]DIFFERENT[/red] {finding.place()}: ", end="")
         console.print(finding.what, markup=False)
@@ -118,11 +129,53 @@ def _colored(outcome: str) -> str:
     return f"[{color}]{outcome}[/{color}]"
 
 
+def _notes(item: PartitionReport) -> list[str]:
+    """What to know of a partition beside its row."""
+    found = []
+    if item.taken_over:
+        last = item.start + item.taken_over - 1
+        found.append(
+            f"offsets {item.start} to {last} were checked by an earlier call and not read again; "
+            f"the record at {last} still has the hash that it had"
+        )
+    if item.is_interrupted:
+        left = item.end - max(item.start, item.position + 1)
+        found.append(f"interrupted with {left} records left to read")
+    return found + item.unchecked
+
+
 def _summary(report: Report) -> str:
     parts = report.partitions
     compared = sum(outcome == EQUAL for item in parts for outcome in (item.state, item.view))
     said = f"All agree: {sum(item.records for item in parts)} records, {compared} copies compared."
-    bare = [str(item.partition) for item in parts if item.unproven_from <= item.position]
-    if not bare:
-        return said
-    return f"{said} The last record of partition {', '.join(bare)} has no copy behind it that proves it."
+    if report.is_interrupted():
+        return f"{said} This is not all: it was interrupted."
+    return " ".join([said, *_unproven(parts), *_tails(parts)])
+
+
+def _unproven(parts: list[PartitionReport]) -> list[str]:
+    """What nothing vouches for: the last record as a rule, more where void records follow the last frame."""
+    bare = [item for item in parts if item.unproven_from <= item.position]
+    last = [str(item.partition) for item in bare if item.unproven_from == item.position]
+    said = (
+        [f"The last record of partition {', '.join(last)} has no copy behind it that proves it."]
+        if last
+        else []
+    )
+    return said + [
+        f"Offsets {item.unproven_from} to {item.position} of partition {item.partition} have nothing behind them that "
+        "proves them."
+        for item in bare
+        if item.unproven_from < item.position
+    ]
+
+
+def _tails(parts: list[PartitionReport]) -> list[str]:
+    """Where no head was compared that lies at the end or behind it, records may have been taken away there."""
+    unkept = [str(item.partition) for item in parts if item.kept != EQUAL]
+    if not unkept:
+        return []
+    which = "" if len(unkept) == len(parts) else f" of partition {', '.join(unkept)}"
+    return [
+        f"Whether records behind the last one{which} are gone, only a head that was kept can show: --against."
+    ]

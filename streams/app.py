@@ -1,7 +1,7 @@
 """The Faust app: it forms the group, assigns partitions and delivers raw records, and no more.
 
 No table, no timer, no web server, no codec: topics are raw bytes, agents hand records to the owners' feeds and go on.
-A message is what a fetch brought of a partition (`streams/driver.py`).
+A message is what a fetch brought of a partition, with idle pulses that came before (`streams/driver.py`).
 An agent never raises, for an exception in an agent acknowledges and loses the record.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import faust
@@ -38,7 +39,7 @@ log = structlog.get_logger()
 
 def make_faust(kafka: KafkaSettings, settings: StreamsSettings) -> Any:
     """The Faust app, without agents."""
-    app = faust.App(
+    return faust.App(
         settings.group,
         broker=[f"aiokafka://{address}" for address in kafka.bootstrap_servers.split(",")],
         broker_credentials=_credentials(kafka),
@@ -57,8 +58,6 @@ def make_faust(kafka: KafkaSettings, settings: StreamsSettings) -> Any:
         stream_wait_empty=False,
         PartitionAssignor=FairAssignor,
     )
-    app.transport.Consumer = InputConsumer  # type: ignore[misc]  # Faust's documented way to replace it
-    return app
 
 
 def _credentials(kafka: KafkaSettings) -> Any:
@@ -75,7 +74,8 @@ def _credentials(kafka: KafkaSettings) -> Any:
 
 
 def attach(app: Any, kafka: KafkaSettings, host: Host) -> None:
-    """One agent a topic, each listed by name, and the group's signals."""
+    """Our consumer, one agent a topic, each listed by name, and the group's signals."""
+    app.transport.Consumer = partial(InputConsumer, is_news=host.is_news)
     for topic in topics.INPUTS:
         _add_agent(app, kafka, host, topic)
 

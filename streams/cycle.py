@@ -11,42 +11,29 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Final
 
-import msgspec
 import structlog
 
 from minutebook.domain import events as facts
-from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.commands import Command
-from minutebook.domain.decide import decide
-from minutebook.domain.operation import OperationCount, OperationFact
-from minutebook.domain.operations import counted
-from minutebook.domain.queues import queue_copied
+from minutebook.domain.events import Event
 from minutebook.domain.records import (
-    CalendarFact,
-    ForwardedCommand,
     Inbox,
-    LimitFact,
-    Mail,
-    PermitDemand,
-    PermitGrant,
-    PermitReturn,
-    QueueFact,
     Report,
     Tick,
 )
-from minutebook.domain.subjects import is_addressed, key_of, subject_of
 from minutebook.errors import DecodeError
 from minutebook.log.draft import Draft
-from minutebook.log.port import RawRecord, Unreadable
+from minutebook.log.inputs import days_over, decide_input, read_input
+from minutebook.log.port import RawRecord
 from minutebook.wire import codec, topics
-from minutebook.wire.codec import CommandBatch
 from minutebook.wire.frames import Slice
 from streams import metrics
 from streams.asking import Asking
 from streams.claims import Claims
 from streams.due_rows import DueRows
 from streams.feed import Feed
+from streams.gathering import GATHER_S
 from streams.granting import Granting
 from streams.lanes import Lanes
 from streams.open_queues import OpenQueues
@@ -70,9 +57,8 @@ STRETCH_S: Final = 0.05
 RESULTS_WAIT_MS: Final = 5_000
 """In a burst results wait so long at most for starts: the broker has them, and their offers were heard."""
 RESULTS_WAITING_MAX: Final = 1_000
-INPUT_BYTES_MAX: Final = 1 << 20
-MAIL_MORE_BYTES: Final = 4 << 10
-"""What mail puts around a forwarded command."""
+GATHER_MS_MAX: Final = int(2_000 * GATHER_S)
+"""Idle pulses gather so long, and as long again on a busy machine."""
 _OUTCOMES: Final = {facts.CommandRejected: "refused", facts.CommandAnswered: "repeated"}
 """What the first event says of a command, where it is not accepted."""
 
@@ -169,10 +155,8 @@ class Cycle:
         self.rejected.clear()
 
     def _forget(self, draft: Draft) -> None:
-        """Days whose closed jobs, command ids and ended sessions are remembered no longer."""
-        today = draft.now // keys.DAY_MS
-        for day in [day for day in self._book.cursor.days if today - day > keys.REMEMBERED_DAYS]:
-            draft.add(facts.DayForgotten(day))
+        for event in days_over(self._book, draft.now):
+            draft.add(event)
 
     # -- inputs
 
@@ -223,10 +207,14 @@ class Cycle:
         return now < self._burst.until
 
     def is_news(self, record: RawRecord) -> bool:
-        """Whether a report that just came asks for a cycle: while nothing waits for a grant, an idle pulse does not."""
-        return not (
-            self.can_grant and self._repeats.is_repeat(record.value) and not self.granting.has_waiting()
-        )
+        """Whether a report on its way here must not wait for others.
+
+        An idle pulse need not: nothing waits for a grant, and its session counts as heard even before it comes.
+        """
+        session = self.sessions.get(self._repeats.again(record.value))
+        if session is None or session.is_void or not session.is_heard(record.stamp + GATHER_MS_MAX):
+            return True
+        return not self.can_grant or self.granting.has_waiting()
 
     def next_at(self) -> int | None:
         """When something that is known already must be decided without an input, ms; None if nothing must."""
@@ -267,7 +255,7 @@ class Cycle:
             if topic == topics.REPORTS:
                 decoded = self._reports_read.pop(record.offset, None) or self._report(record)
             else:
-                decoded = _decode(topic, record.value)
+                decoded = read_input(topic, record.value)
             self._decoded(topic, record, decoded, draft)
         except DecodeError as error:
             self._reject(topic, record, str(error), draft)
@@ -281,7 +269,7 @@ class Cycle:
         repeat = self._repeats.read(record.value)
         if repeat is not None:
             return repeat
-        decoded = _decode(topics.REPORTS, record.value)
+        decoded = read_input(topics.REPORTS, record.value)
         if isinstance(decoded, Report):
             self._repeats.keep(record.value, decoded)
         return decoded
@@ -295,79 +283,30 @@ class Cycle:
                 self.claims.take(decoded, record.stamp, draft, can_grant=self.can_grant)
         elif topic == topics.REPORTS and isinstance(decoded, Tick):
             self.reports.tick(decoded, record.stamp, draft.now)
-        elif topic == topics.MAIL and isinstance(decoded, Mail):
-            self._mail(decoded, record, draft)
-        elif topic == topics.COMMANDS and isinstance(decoded, CommandBatch):
-            for command in decoded.commands:
-                self._command(command, record, draft)
-        elif topic == topics.COMMANDS and isinstance(decoded, Command):
-            reason = _misaddressed(decoded, record.key)
-            if reason:
-                self._reject(topic, record, reason, draft)
-            else:
-                self._command(decoded, record, draft)
-        else:
+        elif topic == topics.REPORTS:
             self._reject(topic, record, f"a {type(decoded).__name__} does not belong on {topic}", draft)
+        else:
+            self._news(topic, record, decoded, draft)
+
+    def _news(self, topic: str, record: RawRecord, decoded: codec.Record, draft: Draft) -> None:
+        """Commands and mail."""
+        before = len(draft.events)
+        for event in decide_input(
+            self._book, self._partition, self._partitions, topic, record, decoded, self._decided_one
+        ):
+            if isinstance(event, facts.RecordRejected):
+                self.rejected[topic, record.offset] = record
+            draft.add(event)
+        if topic == topics.MAIL and len(draft.events) == before:
+            metrics.DUPLICATES.add(("mail",))
 
     def _reject(self, topic: str, record: RawRecord, reason: str, draft: Draft) -> None:
         self.rejected[topic, record.offset] = record
         draft.add(facts.RecordRejected(topic, self._partition, record.offset, reason))
 
-    def _command(self, command: Command, record: RawRecord, draft: Draft) -> None:
-        target = topics.partition_of(key_of(command), self._partitions)
-        if target == self._partition:
-            self._decide(command, record.stamp, draft)
-            return
-        tenant, job_id = subject_of(command)
-        draft.add(
-            facts.CommandForwarded(
-                target, tenant, job_id, command.command_id, record.stamp, record.offset, codec.encode(command)
-            )
-        )
-
-    def _decide(self, command: Command, stamp: int, draft: Draft) -> None:
-        events = decide(self._book, command, stamp)
-        for event in events:
-            draft.add(event)
+    def _decided_one(self, command: Command, stamp: int, events: list[Event]) -> None:
         outcome = _OUTCOMES.get(type(events[0]), "accepted") if events else "repeated"
         self.decided[type(command).__name__, outcome, stamp] += 1
-
-    def _mail(self, mail: Mail, record: RawRecord, draft: Draft) -> None:
-        if (mail.frame, mail.row) <= self._book.cursor.mail.get(mail.sender, (-1, -1)):
-            metrics.DUPLICATES.add(("mail",))
-            return
-        draft.add(facts.MailTaken(mail.sender, mail.frame, mail.row))
-        match mail.body:
-            case QueueFact() as fact:
-                draft.add(queue_copied(fact.name, fact))
-            case LimitFact() as fact:
-                draft.add(facts.LimitCopied(*msgspec.structs.astuple(fact)))
-            case CalendarFact() as fact:
-                draft.add(facts.CalendarCopied(*msgspec.structs.astuple(fact)))
-            case PermitDemand() | PermitGrant() | PermitReturn() as permits:
-                self.permits.take(permits, mail.sender, draft)
-            case OperationFact() as fact:
-                draft.add(facts.OperationCopied(fact))
-            case OperationCount() as count:
-                for event in counted(self._book, mail.sender, count):
-                    draft.add(event)
-            case ForwardedCommand() as forwarded:
-                self._forwarded(forwarded, record, draft)
-
-    def _forwarded(self, forwarded: ForwardedCommand, record: RawRecord, draft: Draft) -> None:
-        """A command from another partition; one that does not belong here either is not sent on again."""
-        try:
-            command = codec.decode(forwarded.command)
-        except DecodeError as error:
-            self._reject(topics.MAIL, record, str(error), draft)
-            return
-        if (
-            isinstance(command, Command)
-            and topics.partition_of(key_of(command), self._partitions) == self._partition
-        ):
-            self._decide(command, forwarded.accepted_at, draft)
-        else:
-            self._reject(topics.MAIL, record, "a forwarded command that does not belong here", draft)
 
     # -- grants, withdrawals, lease ends
 
@@ -405,28 +344,8 @@ class Cycle:
         return [*self.reports.replies(), *self.claims.replies(), *self.asking.replies(), *told]
 
 
-def _decode(topic: str, value: bytes | None) -> codec.Record:
-    """The record in `value`. Raises DecodeError, also for what cannot be read, or could make a frame larger than the
-    broker takes."""
-    if isinstance(value, Unreadable):
-        raise DecodeError(value.reason)
-    limit = INPUT_BYTES_MAX + (MAIL_MORE_BYTES if topic == topics.MAIL else 0)
-    if value is not None and len(value) > limit:
-        raise DecodeError(f"a record of {len(value)} bytes; the limit is {limit}")
-    return codec.decode(value)
-
-
 def _is_urgent(report: Report) -> bool:
     """Whether something in it must not wait for starts: a retry, or a task that goes on elsewhere, hangs on it."""
     return bool(report.failed or report.snoozed or report.cancelled or report.progress or report.claims) or (
         report.handed_back is not None
     )
-
-
-def _misaddressed(command: Command, key: bytes | None) -> str:
-    """Why a single command cannot be taken as addressed; empty if it can."""
-    if not is_addressed(command):
-        return "a command without a valid tenant and job id"
-    if key is not None and key != key_of(command).encode():
-        return "key and body name different jobs"
-    return ""

@@ -5,22 +5,23 @@ drained when the fetch went out is not in it, so its next records would wait out
 uncommitted records of transactions. And it takes at most 1 MiB a partition.
 
 What a fetch brings of a partition is handed on as one message, for a message costs Faust more than an idle pulse costs
-an owner; and the more reports a fetch brings, the longer the next one waits for more.
+an owner; idle pulses alone are kept back until they have gathered (`streams/gathering.py`); and the more reports a fetch
+brings, the longer the next one waits for more.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from aiokafka import ConsumerRecord, TopicPartition
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer
 
 from minutebook.log.fetching import wait_longer_for_all
-from minutebook.log.kafka import raw
+from minutebook.log.port import RawRecord
 from minutebook.wire import topics
+from streams.gathering import Gathering
 
 FETCH_WAIT_MS: Final = 50
 GATHER_MAX_S: Final = 0.025
@@ -55,22 +56,37 @@ class InputThread(AIOKafkaConsumerThread):
             await asyncio.sleep(delay_s(self._brought))
         except asyncio.CancelledError:
             return False
-        return bool(await self._fetch(*request))
+        has_brought = bool(await self._fetch(*request))
+        if not has_brought:
+            self._brought = 0
+        return has_brought
 
     async def _fetch_records(self, *arguments: Any, **more: Any) -> Any:
         found = await super()._fetch_records(*arguments, **more)
-        self._brought = reports_among(found)
+        if found:
+            self._brought = reports_among(found)
         return found
 
 
 class InputConsumer(Consumer):
-    """Faust's consumer on that thread."""
+    """Faust's consumer on that thread. `is_news` says of a partition's report whether it must not wait for others."""
+
+    def __init__(self, *arguments: Any, is_news: Callable[[int, RawRecord], bool], **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._gathering = Gathering(is_news)
 
     def _new_consumer_thread(self) -> Any:
         return InputThread(self, loop=self.loop, beacon=self.beacon)
 
     async def _getmany(self, active_partitions: Any, timeout: float) -> Any:
-        return together(await super()._getmany(active_partitions, timeout))
+        now = asyncio.get_running_loop().time
+        wait_s = self._gathering.wait_s(now(), timeout)
+        return self._gathering.sift(await super()._getmany(active_partitions, wait_s), now())
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        """Faust's; what is kept back of these partitions is for who has them next."""
+        self._gathering.forget(revoked)
+        await super().on_partitions_revoked(revoked)
 
     async def _add_gap(self, tp: Any, offset_from: int, offset_to: int) -> None:
         """Faust remembers offsets that it did not see. Here they are those of records that came with the last one."""
@@ -100,14 +116,3 @@ def reports_among(found: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> i
 def delay_s(brought: int) -> float:
     """How long a fetch waits after one that brought so many reports."""
     return min(GATHER_MAX_S, brought * GATHER_RECORD_S)
-
-
-def together(
-    found: Mapping[TopicPartition, Sequence[ConsumerRecord]],
-) -> dict[TopicPartition, list[ConsumerRecord]]:
-    """What was fetched of each partition as one record at the last one's offset, whose value is the list of `RawRecord`."""
-    return {
-        place: [replace(records[-1], key=None, value=[raw(record) for record in records], headers=())]
-        for place, records in found.items()
-        if records
-    }

@@ -25,17 +25,12 @@ WAITING_MAX: Final = 2_000
 WAITING_BYTES_MAX: Final = 32 << 20
 ASIDE_MAX: Final = 2_000
 RETRY_S: Final = 0.5
-GATHER_S: Final = 0.1
-"""So long records wait for others that are no news."""
 
 log = structlog.get_logger()
 
 
 class Feed:
-    """Bounded inbox of one input topic-partition.
-
-    `wake` is called when something arrives; at once if it `is_news`, for other records when they have gathered.
-    """
+    """Bounded inbox of one input topic-partition. `wake` is called when something arrives."""
 
     def __init__(
         self,
@@ -45,7 +40,6 @@ class Feed:
         expected: int,
         wake: Callable[[], None],
         halt: Callable[[BaseException], None],
-        is_news: Callable[[RawRecord], bool] = lambda record: True,
     ) -> None:
         self.place = (topic, partition)
         self._kafka = kafka
@@ -53,8 +47,6 @@ class Feed:
         self._partition = partition
         self._wake = wake
         self._halt = halt
-        self._is_news = is_news
-        self._gathering: asyncio.TimerHandle | None = None
         self._expected = expected
         self.seen = expected - 1
         """Last record that is known to be there."""
@@ -68,8 +60,6 @@ class Feed:
         self._room.set()
         self._aside: deque[RawRecord] = deque()
         self.waiting: deque[RawRecord] = deque()
-        self.has_news = False
-        """Whether something waits that must not wait longer."""
 
     def has_all_below(self, end: int) -> bool:
         """Whether every record below `end` has been taken from here."""
@@ -117,14 +107,12 @@ class Feed:
         self._bytes -= len(record.value or b"")
         if self.has_room():
             self._room.set()
-        self.has_news = self.has_news and bool(self.waiting)
         return record
 
     def put_back(self, records: list[RawRecord]) -> None:
         """Records taken for a frame that turned out void, in their order."""
         self.waiting.extendleft(reversed(records))
         self._bytes += sum(len(record.value or b"") for record in records)
-        self.has_news = bool(self.waiting)
 
     def oldest_stamp(self) -> int | None:
         """Stamp of the oldest record that waits, ms; None if none waits."""
@@ -132,8 +120,6 @@ class Feed:
 
     async def close(self) -> None:
         """Stop reading."""
-        if self._gathering is not None:
-            self._gathering.cancel()
         if self._fill is not None:
             self._fill.cancel()
             await asyncio.gather(self._fill, return_exceptions=True)
@@ -148,18 +134,6 @@ class Feed:
         self._expected = record.offset + 1
         if not self.has_room():
             self._room.clear()
-        if self._is_news(record):
-            self._announce()
-        elif self._gathering is None:
-            self._gathering = asyncio.get_running_loop().call_later(GATHER_S, self._gathered)
-
-    def _gathered(self) -> None:
-        self._gathering = None
-        if self.waiting:
-            self._announce()
-
-    def _announce(self) -> None:
-        self.has_news = True
         self._wake()
 
     def _start_filling(self) -> None:

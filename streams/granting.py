@@ -206,7 +206,7 @@ class Granting:
             return False
         takers = Takers(self._sessions, now)
         return bool(takers) and any(
-            takers.best(queue, source.lane.task) is not None
+            takers.first(queue, source.lane.task) is not None
             for queue, sources in self._sources(now).items()
             for source in sources
             if source.head_at() is not None

@@ -55,6 +55,11 @@ class Host:
         if owner is not None:
             owner.offer(topic, records)
 
+    def is_news(self, partition: int, report: RawRecord) -> bool:
+        """Whether a report on its way here must not wait for others."""
+        owner = self._owners.get(partition)
+        return owner is None or owner.is_news(report)
+
     async def assigned(self, partitions: dict[int, set[str]]) -> None:
         """The group's word: partition -> input topics of it that are here. Only whole ones are served."""
         self.has_assignment = True

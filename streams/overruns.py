@@ -14,9 +14,8 @@ from minutebook.domain.book import Book
 from minutebook.domain.outputs import ToSession
 from minutebook.domain.placing import spec_of
 from minutebook.domain.retries import deadline_at
+from minutebook.domain.rules import STOP_GRACE_MS, TIMEOUT_GRACE_MS
 
-TIMEOUT_GRACE_MS: Final = 10_000
-STOP_GRACE_MS: Final = 30_000
 LOOK_EVERY_MS: Final = 1_000
 
 

@@ -18,6 +18,7 @@ from minutebook.domain.book import Book
 from minutebook.domain.events import Event
 from minutebook.domain.outputs import Output, ToSession, outputs
 from minutebook.domain.records import Tick
+from minutebook.domain.rules import RULES, SETTINGS_DIGEST
 from minutebook.errors import ClockError, OwnershipLostError
 from minutebook.grant_spans import with_spans
 from minutebook.log.apply import move_cursor, take
@@ -37,7 +38,6 @@ from streams.granting import Granting
 from streams.outbox import Outbox
 from streams.process import Process
 from streams.recovery import check_inputs, check_position, fold_to_end, open_book
-from streams.rules import RULES, SETTINGS_DIGEST
 from streams.sessions import Sessions
 from streams.taken import Redo, Taken
 from streams.window_of_reports import WINDOW_MS, rebuild_sessions
@@ -145,6 +145,10 @@ class Owner:
         feed = self.feeds.get(topic)
         if feed is not None:
             feed.offer(records)
+
+    def is_news(self, report: RawRecord) -> bool:
+        """Whether a report on its way here must not wait for others."""
+        return self.state != "serving" or self._core.is_news(report)
 
     def checkpoint(self, folder: Path) -> dict[str, object]:
         """A consistent copy of the committed state in `folder`: partition, position, chain head."""
@@ -256,8 +260,7 @@ class Owner:
                     self.partition,
                     self._inputs[topic] + 1,
                     self._wake.set,
-                    self._feed_failed,
-                    lambda record: self._core.is_news(record),
+                    lambda error: self._halt(self.partition, error),
                 )
                 for topic in topics.INPUTS
             }
@@ -279,9 +282,6 @@ class Owner:
             if session.stamp < 0:
                 session.stamp = self._book.cursor.now
             session.sent_at.update({token >> 16: self._book.cursor.now for token in session.unacknowledged})
-
-    def _feed_failed(self, error: BaseException) -> None:
-        self._halt(self.partition, error)
 
     # -- cycles
 
@@ -413,7 +413,7 @@ class Owner:
     async def _wait(self) -> None:
         """Until an input is there or the next row of the time index, or of a deadline, is due."""
         is_in_burst = self._core.is_in_burst(self._now())
-        has_inputs = any(feed.has_news for feed in self.feeds.values())
+        has_inputs = any(feed.waiting for feed in self.feeds.values())
         if self._refused or (self._core.has_news() if is_in_burst else has_inputs):
             await asyncio.sleep(self._linger_s())
             return
@@ -439,7 +439,7 @@ class Owner:
         if self._core.is_in_burst(self._now()):
             gap_s = self._framed_at + BURST_GAP_S - self._process.clock.monotonic()
             return max(0.0, min(gap_s, self._due_in_s()))
-        return 0.0 if self.feeds[topics.REPORTS].has_news else COMMANDS_LINGER_S
+        return 0.0 if self.feeds[topics.REPORTS].waiting else COMMANDS_LINGER_S
 
     def _due_in_s(self) -> float:
         due_at = self._core.due.next_due_at()

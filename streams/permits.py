@@ -27,12 +27,9 @@ from minutebook.domain.permits import (
     next_useless_at,
     useless,
 )
-from minutebook.domain.records import PermitDemand, PermitGrant, PermitReturn
 from minutebook.log.draft import Draft
 from minutebook.wire import topics
 from streams.lanes import Lanes, QueuedLane, lane_at
-
-PermitMail = PermitDemand | PermitGrant | PermitReturn
 
 
 class LimitedLane:
@@ -198,23 +195,6 @@ class Permits:
         if more or (asked(stock, limit) and stock.priority != priority):
             home = topics.partition_of(ids.limit_key(tenant, name), self._partitions)
             draft.add(facts.PermitsAsked(tenant, name, limit.version, home, more, priority))
-
-    # -- mail
-
-    def take(self, mail: PermitMail, sender: int, draft: Draft) -> None:
-        """What another owner, or this one, says of permits. A demand for another version of the limit is void: who asked
-        knows the new one soon, and asks again.
-        """
-        match mail:
-            case PermitDemand():
-                limit = self._book.limit(mail.tenant, mail.limit)
-                if limit is not None and limit.version == mail.version:
-                    demand = (mail.tenant, mail.limit, mail.version, sender, mail.count, mail.priority)
-                    draft.add(facts.PermitsDemanded(*demand))
-            case PermitGrant():
-                draft.add(facts.PermitsReceived(mail.tenant, mail.limit, mail.version, mail.permits))
-            case PermitReturn():
-                draft.add(facts.PermitsReturned(mail.tenant, mail.limit, mail.permits))
 
     # -- at the end of a cycle
 

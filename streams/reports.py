@@ -10,31 +10,24 @@ import structlog
 from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
-from minutebook.domain.claims import senseless as senseless_claims
 from minutebook.domain.events import Event
 from minutebook.domain.giving_up import Held
-from minutebook.domain.offers import TASKS_MAX, Session, acknowledge, compare_held, first_shown, hear
+from minutebook.domain.offers import Session, acknowledge, compare_held, first_shown, hear
 from minutebook.domain.placing import spec_of
 from minutebook.domain.records import Inbox, Report, Tick
 from minutebook.domain.results import (
-    DETAILS_BYTES_MAX,
-    RESULT_BYTES_MAX,
     decide_report,
     died,
     lost,
     overrun,
     returned,
 )
+from minutebook.domain.rules import TIMEOUT_GRACE_MS
+from minutebook.domain.senseless import NAME_CHARS_MAX, senseless
 from minutebook.log.draft import Draft
-from streams.overruns import TIMEOUT_GRACE_MS
 from streams.sessions import TICK_WAIT_MS, Sessions
 
-ROWS_MAX: Final = 16_384
 TAKEN_ROWS_MAX: Final = 8_000
-FAILED_MAX: Final = 100
-HELD_MAX: Final = 65_536
-QUEUES_MAX: Final = 1_000
-NAME_CHARS_MAX: Final = 256
 STUCK_ROWS_MAX: Final = 5
 """Stuck, stopped as failed, dead, and an alert of either kind."""
 
@@ -252,39 +245,3 @@ class Reports:
 def _portion(draft: Draft) -> int:
     """Attempts that may be taken from workers in one go: each may be a row, a dead letter and an alert."""
     return min(TAKEN_ROWS_MAX, draft.room() // 3)
-
-
-def senseless(report: Report, position: int) -> str:
-    """Why a report cannot be taken at all, where the log ends with the frame at `position`; empty if it can."""
-    if not report.session or len(report.session) > NAME_CHARS_MAX or "." not in report.session:
-        return "a session is <worker id>.<n>"
-    if report.full is not None and len(report.full.tasks) > TASKS_MAX:
-        return f"at most {TASKS_MAX} tasks"
-    if report.full is not None and (len(report.full.held) > HELD_MAX or len(report.full.queues) > QUEUES_MAX):
-        return f"at most {HELD_MAX} tokens held and {QUEUES_MAX} queues"
-    if report.pulse is not None and report.pulse.offer < 0:
-        return "an offer is not negative"
-    if report.pulse is not None and report.pulse.last_token >> 16 > position:
-        return "a last token seen that was never given"
-    for ends in (report.failed, report.snoozed, report.cancelled, report.progress):
-        if len(ends) > FAILED_MAX:
-            return f"at most {FAILED_MAX} failures, and as many snoozed, cancelled and in progress"
-    if any(len(progress.details) > DETAILS_BYTES_MAX for progress in report.progress):
-        return f"details of progress end at {DETAILS_BYTES_MAX} bytes"
-    for part in (report.succeeded, report.handed_back):
-        if part is None:
-            continue
-        rows = len(part.executions)
-        if len(part.tenant) != rows or len(part.tokens) != rows or rows > ROWS_MAX:
-            return "columns of unequal length"
-        if any(not 0 <= number < len(part.tenants) for number in set(part.tenant)):
-            return "a tenant that is not in the dictionary"
-    if report.succeeded is not None:
-        rows = len(report.succeeded.executions)
-        if len(report.succeeded.start_delay_ms) != rows or len(report.succeeded.run_ms) != rows:
-            return "columns of unequal length"
-        if len(report.succeeded.results) not in (0, rows):
-            return "columns of unequal length"
-        if any(len(result) > RESULT_BYTES_MAX for result in report.succeeded.results):
-            return f"a result ends at {RESULT_BYTES_MAX} bytes"
-    return senseless_claims(report.claims)

@@ -22,7 +22,7 @@ from streams.overruns import Overruns
 
 ENDED_KEPT_MAX: Final = 16_384
 TICK_WAIT_MS: Final = 1_000
-DEADLINE_KEPT_MS: Final = 500
+DEADLINE_KEPT_MS: Final = 1_000
 """A fleet has a thousand sessions and hundreds of cycles a second: so long the earliest deadline is not looked for anew."""
 
 
@@ -225,11 +225,11 @@ class Sessions:
         return self._deadline
 
     def _earliest_deadline(self) -> int | None:
-        deadlines = [session.lease_end() for session in self if session.stamp >= 0]
-        for session in self:
-            withdraw_at = session.next_withdrawal_at()
-            if withdraw_at is not None:
-                deadlines.append(withdraw_at)
+        """Of a fleet hardly anybody has grants to acknowledge, so only those few are asked."""
+        sessions = self._by_name.values()
+        deadlines = [session.stamp + session.lease_ms for session in sessions if session.stamp >= 0]
+        waiting = [session.next_withdrawal_at() for session in sessions if session.unacknowledged]
+        deadlines += [at for at in waiting if at is not None]
         if self.overruns.next_at is not None:
             deadlines.append(self.overruns.next_at)
         return min(deadlines, default=None)

@@ -10,12 +10,12 @@ from typing import Final
 
 from minutebook.domain.offers import hear
 from minutebook.domain.records import Report
+from minutebook.domain.senseless import senseless
 from minutebook.errors import DecodeError
 from minutebook.log.kafka import read_range
 from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import codec, topics
-from streams.reports import senseless
 from streams.sessions import Sessions
 
 WINDOW_MS: Final = 60_000

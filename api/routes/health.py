@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from api.problems import Refused
+from api.catch_up import not_ready
 from api.services import Services
 from minutebook.client.models import Problem
 
@@ -56,7 +56,7 @@ async def get_startupz(request: Request) -> Response:
     """Tell whether the view has caught up with the log since the start."""
     readiness = services_at(request).readiness
     if not readiness.is_caught_up:
-        raise Refused("not-ready", readiness.unready()[:500])
+        raise not_ready(readiness.catch_up, readiness.unready())
     return _ok()
 
 
@@ -68,5 +68,5 @@ async def get_readyz(request: Request) -> Response:
         services.clock.now(), services.settings.clock_bound_ms
     )
     if reason:
-        raise Refused("not-ready", reason[:500])
+        raise not_ready(services.readiness.catch_up, reason)
     return _ok()

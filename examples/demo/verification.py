@@ -1,5 +1,5 @@
-"""The last word is the log's: replay folds it again and compares with copies of every process's state, expands the schedules
-anew, and says why something did not run.
+"""The last word is the log's: replay folds it again and compares with copies of every process's state, makes its decisions
+again, expands the schedules anew, and says why something did not run.
 """
 
 from __future__ import annotations
@@ -27,17 +27,19 @@ class VerificationError(Exception):
 async def verify(cluster: Cluster) -> dict[str, Any]:
     """Verify the log of a cluster that has come to rest.
 
-    Returns `ok`, the number of `records` read, and `findings`, a text for each difference. Raises
-    VerificationError.
+    Returns `ok`, the number of `records` read, how many events were `decided` again, and `findings`, a text for each
+    difference. Raises VerificationError.
     """
     await _copy_states(cluster)
     code, report = await _replay(cluster, "verify", "--checkpoints", str(cluster.checkpoint_dir))
+    decided_code, decided = await _replay(cluster, "decide")
     return {
-        "ok": code == 0,
+        "ok": code == decided_code == 0,
         "records": sum(partition["records"] for partition in report["partitions"]),
+        "decided": sum(partition["equal"] + partition["allowed"] for partition in decided["partitions"]),
         "findings": [
             f"job-events-{one['partition']} offset {one['offset']}: {one['what']}"
-            for one in report["findings"]
+            for one in report["findings"] + decided["findings"]
         ],
     }
 

@@ -9,7 +9,19 @@ from minutebook.client import SyncClient
 from minutebook.client.live_models import Partition
 
 app = typer.Typer(help="Partitions: parts of the jobs, each with its owner.", no_args_is_help=True)
-_COLUMNS = ("id", "owner", "epoch", "since", "applied", "end", "lag", "void", "last frame", "ahead ms")
+_COLUMNS = (
+    "id",
+    "owner",
+    "epoch",
+    "since",
+    "applied",
+    "end",
+    "lag",
+    "per s",
+    "void",
+    "last frame",
+    "ahead ms",
+)
 
 
 @app.callback()
@@ -36,6 +48,7 @@ def _row(item: Partition) -> tuple[object, ...]:
         item.applied_offset,
         item.end_offset,
         item.lag,
+        item.read_per_s,
         item.void_frames,
         item.last_decided_at,
         item.ahead_of_broker_ms,

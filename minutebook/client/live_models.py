@@ -78,6 +78,13 @@ class Partition(msgspec.Struct, kw_only=True):
     ]
     end_offset: Annotated[int, Meta(description="where the next record of `job-events` goes, as last known")]
     lag: Annotated[int, Meta(description="records of `job-events` that the view has not read")]
+    read_per_s: Annotated[
+        float | None,
+        Meta(description="records that the view reads a second, by the last while; null: unknown"),
+    ] = None
+    ready_in_s: Annotated[
+        int | None, Meta(description="seconds until it has read them at that rate; null: unknown")
+    ] = None
     commands_through: Annotated[
         int, Meta(description="last offset of `job-commands` that its owner consumed")
     ]

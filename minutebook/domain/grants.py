@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -35,14 +36,35 @@ S = TypeVar("S", bound=Source)
 
 
 class Takers:
-    """Sessions that can be granted something this cycle, the most free first, by queue and task."""
+    """Those of `sessions` that can be granted something this cycle, the most free first, by queue and task. They are put in
+    order only where a second grant is to be made: a large fleet has many sessions, and mostly one at a time is due.
+    """
 
     def __init__(self, sessions: Iterable[Session], now: int) -> None:
-        self._able = [session for session in sessions if session.free() > 0 and session.may_be_granted(now)]
+        self._sessions = sessions
+        self._now = now
         self._heaps: dict[tuple[str, str], list[tuple[int, str, Session]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._able)
+        return any(self._is_able(session) for session in self._sessions)
+
+    def _is_able(self, session: Session) -> bool:
+        return session.free() > 0 and session.may_be_granted(self._now)
+
+    @cached_property
+    def _able(self) -> list[Session]:
+        return [session for session in self._sessions if self._is_able(session)]
+
+    def first(self, queue: str, task: str) -> Session | None:
+        """The session that `best` names, without an order of them all."""
+        found, least = None, (0, "")
+        for session in self._sessions:
+            rank = len(session.above) + session.planned - session.offer, session.name
+            if rank < least and self._is_able(session) and task in session.tasks and queue in session.queues:
+                rank = -session.free_for(queue), session.name
+                if rank < least:
+                    found, least = session, rank
+        return found
 
     def best(self, queue: str, task: str) -> Session | None:
         """The session with most free slots that reads the queue and knows the task; None if there is none."""
@@ -140,8 +162,17 @@ class Plan(Generic[S]):
                 turn = still
 
     def _alone(self, tenant: str, source: S) -> Iterator[tuple[S, Session]]:
-        """Nobody else waits at this priority, and nothing came back: the short way through a burst."""
-        heap, head_at = self._takers.anew(self._queue, source.lane.task), source.head_at
+        """Nobody else waits at this priority, and nothing came back: the short way for a single grant, and through a burst."""
+        task, head_at = source.lane.task, source.head_at
+        first = None if head_at() is None else self._takers.first(self._queue, task)
+        if first is None:
+            return
+        first.planned += 1
+        self.last_tenant = tenant
+        yield source, first
+        if head_at() is None:
+            return
+        heap = self._takers.anew(self._queue, task)
         while heap and heap[0][0] < 0 and head_at() is not None:
             free, name, session = heap[0]
             heapq.heapreplace(heap, (free + 1, name, session))

@@ -29,13 +29,49 @@ NO_QUEUES: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 class Session:
-    """One life of a worker toward this partition."""
+    """One life of a worker toward this partition. A large fleet has thousands: they are looked at often, and together."""
+
+    __slots__ = (
+        "above",
+        "capped",
+        "claimed",
+        "compared",
+        "is_known",
+        "is_leaving",
+        "is_started",
+        "is_void",
+        "last_token",
+        "lease_ms",
+        "listed",
+        "missing",
+        "name",
+        "offer",
+        "paused_until",
+        "permitted",
+        "planned",
+        "pulse_ms",
+        "queues",
+        "renewed_by",
+        "returns",
+        "running",
+        "sent_at",
+        "sequence",
+        "stamp",
+        "tasks",
+        "told",
+        "told_at",
+        "unacknowledged",
+        "withdraw_ms",
+        "withdrawn",
+        "worker",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.worker = ""
         self.tasks: frozenset[str] = frozenset()
         self.queues: dict[str, int | None] = {}
+        self.renewed_by: FullPulse | None = None
         self.lease_ms = 10_000
         self.pulse_ms = 3_000
         self.sequence = -1
@@ -147,7 +183,10 @@ class Session:
             self.sent_at.clear()
 
     def full(self, pulse: FullPulse) -> None:
-        """What a full pulse renews."""
+        """What a full pulse renews; nothing where it is the very one that was heard last."""
+        if pulse is self.renewed_by:
+            return
+        self.renewed_by = pulse
         self.worker = pulse.worker
         self.tasks = frozenset(pulse.tasks)
         self.queues = {queue.name: queue.cap for queue in pulse.queues}

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from minutebook.domain import events as facts
+from minutebook.domain.book import Book
 from minutebook.domain.records import PermitDemand, PermitGrant, PermitReturn
 
 Asking = facts.PermitsAsked | facts.PermitsGranted | facts.PermitsReleased
@@ -31,3 +32,21 @@ def permit_mail(
                 yield partition, granted[0] & 0xFFFF, grant
         case facts.PermitsReleased():
             yield event.home, token & 0xFFFF, PermitReturn(event.tenant, event.limit, event.permits)
+
+
+def permits_told(
+    book: Book, mail: PermitDemand | PermitGrant | PermitReturn, sender: int
+) -> Iterator[facts.PermitsDemanded | facts.PermitsReceived | facts.PermitsReturned]:
+    """Events of what another owner, or this one, says of permits. A demand for another version of the limit is void: who
+    asked knows the new one soon, and asks again.
+    """
+    match mail:
+        case PermitDemand():
+            limit = book.limit(mail.tenant, mail.limit)
+            if limit is not None and limit.version == mail.version:
+                demand = (mail.tenant, mail.limit, mail.version, sender, mail.count, mail.priority)
+                yield facts.PermitsDemanded(*demand)
+        case PermitGrant():
+            yield facts.PermitsReceived(mail.tenant, mail.limit, mail.version, mail.permits)
+        case PermitReturn():
+            yield facts.PermitsReturned(mail.tenant, mail.limit, mail.permits)

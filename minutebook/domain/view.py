@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
-from minutebook.domain import view_drops, view_index
+from minutebook.domain import view_drops, view_expiry, view_index
 from minutebook.domain import view_rows as keys
 from minutebook.domain.events import Event
 from minutebook.domain.transitions import closed_status
@@ -22,6 +22,7 @@ from minutebook.domain.view_drain import drained, dropped
 from minutebook.domain.view_folds import FOLDS
 from minutebook.domain.view_keys import KeyRow
 from minutebook.domain.view_reads import DECODERS, ViewReads
+from minutebook.domain.view_retention import Retention, answer_shelf
 from minutebook.domain.view_rows import (
     FAMILIES,
     FORMAT,
@@ -34,15 +35,16 @@ from minutebook.domain.view_rows import (
     JobCard,
     JobRow,
     Progress,
-    RetentionRow,
 )
 from minutebook.domain.view_starts import Starts
+from minutebook.domain.view_sweep import Sweep
 from minutebook.errors import BrokenFrameError
 from minutebook.ids import job_of
 from minutebook.store.port import Pending, Ranges, Rows
 
 T = TypeVar("T")
 
+_DEFAULT: Final = Retention()
 HOT_MAX: Final = 32_768
 """Jobs and open executions, taken together, that one partition keeps decoded."""
 
@@ -51,10 +53,12 @@ class PartitionView(ViewReads):
     """The read model of `partition`, over `rows` that partitions share."""
 
     def __init__(
-        self, rows: Rows, partition: int, hot_max: int = HOT_MAX, retention_days: int = keys.RETENTION_DAYS
+        self, rows: Rows, partition: int, hot_max: int = HOT_MAX, retention: Retention = _DEFAULT
     ) -> None:
-        super().__init__(rows, partition)
-        self.retention_days = retention_days
+        super().__init__(rows, partition, retention)
+        self._sweep = Sweep(self.prefix)
+        self.filed = 0
+        """Rows that the frame that is folded has filed to go later."""
         self.has_turned = False
         """Whether days of history have gone since the last `drain`."""
         self.answered: list[bytes] = []
@@ -65,10 +69,9 @@ class PartitionView(ViewReads):
         self.starts: list[Starts] = []
         """Attempts that started since the last `drain`."""
         self.starts_from = 0
-        """The first minute of which starts are kept, as of the last `drain`."""
+        """The first hour of which starts are kept, as of the last `drain`."""
         self.due_moves: list[tuple[str, int, int]] = []
         """(tenant, next instant that comes due before, and now) of jobs since the last `drain`; NONE_AT = none."""
-        self.cursor = self.read("cursors", self.prefix, CursorRow) or CursorRow()
         self.now = 0
         self.position = self.cursor.position
 
@@ -76,14 +79,15 @@ class PartitionView(ViewReads):
 
     def fold(self, events: Iterable[Event], now: int, position: int) -> None:
         """Apply the events of the frame at `position`, decided at `now`. Raises BrokenFrameError."""
-        self.now, self.position = now, position
-        first = now // keys.DAY_MS - self.retention_days
+        self.now, self.position, self.filed = now, position, 0
+        first = now // keys.DAY_MS - self.retention.history_days
         if first > self.kept_from:
             view_drops.drop_days(self, first)
         for event in events:
             apply = FOLDS.get(type(event))
             if apply is not None:
                 apply(self, event)
+        self._sweep.go_on(self)
 
     def advance(self, cursor: CursorRow) -> None:
         """Move the cursor: after a frame is folded, or a void record passed."""
@@ -120,13 +124,14 @@ class PartitionView(ViewReads):
         self.answered.clear()
         self.changed_keys.clear()
         self.cursor = CursorRow()
-        self.kept_from = 0
+        self.kept_from, self.forgotten_through = 0, -1
+        self._sweep = Sweep(self.prefix)
         return [(family, self.prefix, end) for family in FAMILIES]
 
     def is_of_this_format(self) -> bool:
         """Whether the stored rows were written by this version of the read model."""
-        kept = self.read("retention", self.prefix, RetentionRow)
-        return self.cursor.format == FORMAT and (kept is None or kept.days == self.retention_days)
+        kept = self.kept()
+        return self.cursor.format == FORMAT and (kept is None or kept.retention == self.retention)
 
     # -- rows
 
@@ -175,7 +180,10 @@ class PartitionView(ViewReads):
 
     def stored_execution(self, key: bytes, stored: bytes, job: HotJob) -> HotExecution:
         """An execution of a job as it is stored."""
-        row: ExecutionRow = DECODERS[ExecutionRow](stored)
+        return self.execution_of(key, DECODERS[ExecutionRow](stored), job)
+
+    def execution_of(self, key: bytes, row: ExecutionRow, job: HotJob) -> HotExecution:
+        """An execution of a job, from its row as it is stored."""
         hot = HotExecution(key, row, job, *(row.lane or self.lane(job, row.version)))
         hot.filed = view_index.execution_entries(self.partition, self.kept_from, hot)
         return hot
@@ -222,6 +230,10 @@ class PartitionView(ViewReads):
     def end(self, hot: HotExecution, outcome: str) -> None:
         """An execution has reached its outcome."""
         hot.row.outcome = outcome
+        if outcome == "dead":
+            view_expiry.given_up(self, hot)
+        elif hot.row.scheduled_at < self.kept_at:
+            view_expiry.ended_late(self, hot)
         progress = hot.job.progress
         progress.open -= 1
         progress.last_outcome = outcome
@@ -246,6 +258,7 @@ class PartitionView(ViewReads):
         status = closed_status(progress.status, progress.next_at, progress.open, progress.last_outcome)
         if status is not None:
             progress.status = status
+            view_expiry.closed(self, job)
 
     def answer(
         self,
@@ -273,6 +286,7 @@ class PartitionView(ViewReads):
             self.now,
         )
         key = keys.command_row(self.prefix, tenant, event.command_id, job_id)
-        self.dirty["commands"][key] = row
+        shelf = view_index.shelf_of(self.partition, answer_shelf(self.now))
+        self.dirty["commands"][view_index.on_shelf(shelf, key)] = row
         self.answered.append(key)
         note(self, tenant, row, event, actor, why)

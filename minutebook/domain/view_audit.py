@@ -14,6 +14,9 @@ import msgspec
 
 from minutebook import ids
 from minutebook.domain.commands import NamedCommand
+from minutebook.domain.keys import DAY_MS
+from minutebook.domain.view_index import shelf_of, shelves_between
+from minutebook.domain.view_retention import audit_shelf, first_audit
 
 if TYPE_CHECKING:
     from minutebook.domain.view import PartitionView
@@ -55,14 +58,16 @@ def place_of(found: Audited) -> tuple[int, str, str]:
     return -found.at, found.row.command_id, found.row.subject
 
 
-def audit_row(prefix: bytes, tenant: str, at: int, command_id: str, subject: str) -> bytes:
-    """Key of a command that was decided at `at`: those of a tenant (empty = of none) sort by time, the latest first."""
-    return audit_start(prefix, tenant, at) + f"{command_id}\0{subject}".encode()
+def audit_row(partition: int, tenant: str, at: int, command_id: str, subject: str) -> bytes:
+    """Key of a command that was decided at `at`: on a shelf, those of a tenant (empty = of none) sort by time, the
+    latest first."""
+    shelf = shelf_of(partition, audit_shelf(at))
+    return _start(shelf, tenant, at) + f"{command_id}\0{subject}".encode()
 
 
-def audit_start(prefix: bytes, tenant: str, at: int) -> bytes:
-    """First key of a tenant's commands that were decided at `at` or before."""
-    return prefix + f"{tenant}\0".encode() + _BEFORE.pack(AT_MAX - at)
+def _start(shelf: bytes, tenant: str, at: int) -> bytes:
+    """First key on a shelf of a tenant's commands that were decided at `at` or before."""
+    return shelf + f"{tenant}\0".encode() + _BEFORE.pack(AT_MAX - at)
 
 
 def note(
@@ -85,7 +90,7 @@ def note(
         row.position,
         getattr(event, "execution", ""),
     )
-    view.dirty[FAMILY][audit_row(view.prefix, tenant, row.answered_at, command_id, row.job_id)] = kept
+    view.dirty[FAMILY][audit_row(view.partition, tenant, row.answered_at, command_id, row.job_id)] = kept
 
 
 def _is_kept(tenant: str, command_id: str, row: CommandRow) -> bool:
@@ -98,8 +103,11 @@ def _is_kept(tenant: str, command_id: str, row: CommandRow) -> bool:
     return is_tenant and ids.is_command_id(command_id)
 
 
-def audited(view: PartitionView, tenant: str, start: bytes) -> Iterator[Audited]:
-    """Commands of a tenant (empty = of none) from key `start` on. Reads committed rows only."""
-    first = view.prefix + f"{tenant}\0".encode()
-    for key, row in view.rows_of(FAMILY, max(start, first), first[:-1] + b"\1", AuditRow):
-        yield Audited(AT_MAX - int(_BEFORE.unpack_from(key, len(first))[0]), row)
+def audited(view: PartitionView, tenant: str, at: int) -> Iterator[Audited]:
+    """Commands of a tenant (empty = of none) that were decided at `at` or before. Reads committed rows only."""
+    first, last = first_audit(view.retention, view.today), audit_shelf(min(at, (view.today + 1) * DAY_MS))
+    for number in shelves_between(view.rows, FAMILY, view.partition, first, last, is_ascending=False):
+        shelf = shelf_of(view.partition, number)
+        own = shelf + f"{tenant}\0".encode()
+        for key, row in view.rows_of(FAMILY, _start(shelf, tenant, at), own[:-1] + b"\1", AuditRow):
+            yield Audited(AT_MAX - int(_BEFORE.unpack_from(key, len(own))[0]), row)

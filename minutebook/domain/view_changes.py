@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from minutebook.domain import events as facts
-from minutebook.domain import view_calendars
+from minutebook.domain import view_calendars, view_expiry
 from minutebook.domain import view_rows as keys
 from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED
 from minutebook.domain.view_rows import JobRow, Pause, card_of
@@ -69,7 +69,9 @@ def _edited(view: PartitionView, event: facts.JobEdited) -> None:
     before = view.read("jobs", job.key, JobRow)
     if before is None:
         raise BrokenFrameError(f"job {definition.tenant}/{definition.job_id} has no version")
-    view.dirty[FAMILY][keys.version_row(job.key, before.version)] = before
+    older = keys.version_row(job.key, before.version)
+    view.dirty[FAMILY][older] = before
+    view_expiry.superseded(view, older, definition.accepted_at)
     after = version_of(definition)
     # Of a job that fires once, the instant may be on record: then nothing comes any more, but its time stays.
     first_at = after.first_at if after.first_at != NONE_AT else before.first_at

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from minutebook.domain import view_due, view_index, view_starts
+from minutebook.domain import view_drops, view_due, view_index, view_starts
 from minutebook.store.port import Ranges
 
 if TYPE_CHECKING:
@@ -20,15 +20,14 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(int).decode
 
 
-_SHELVES: Final = ("executions", view_index.EXECUTION_INDEX, view_index.EXECUTION_COUNTS)
-
-
 def dropped(view: PartitionView) -> Ranges:
-    """What goes with the days of which no history is kept any more: nothing but right after one of them has gone."""
-    if not view.has_turned:
-        return []
-    start, end = (view_index.shelf_of(view.partition, day) for day in (0, view.kept_from))
-    return [(family, start, end) for family in _SHELVES]
+    """What goes with the days, and hours, of which nothing is kept any more: right after one of them has gone."""
+    firsts = view_drops.first_shelves(view) if view.has_turned else {}
+    hour = view_starts.first_shelf(view.now)
+    if hour > view.starts_from:
+        view.starts_from = firsts[view_starts.FAMILY] = hour
+    start = view_index.shelf_of(view.partition, 0)
+    return [(family, start, view_index.shelf_of(view.partition, first)) for family, first in firsts.items()]
 
 
 def drained(view: PartitionView) -> Changes:
@@ -44,9 +43,8 @@ def drained(view: PartitionView) -> Changes:
         found |= _executions(view)
     if view.due_moves:
         found |= view_due.drained(view)
-    starts = _starts(view)
-    if starts:
-        found[view_starts.FAMILY] = starts
+    if view.starts:
+        found[view_starts.FAMILY] = view_starts.added(view.rows, view.partition, view.starts, view.now)
     return found
 
 
@@ -99,12 +97,3 @@ def _gone(view: PartitionView) -> Counter[bytes]:
     start, end = (view_index.shelf_of(view.partition, day) for day in (0, view.kept_from))
     found = view.rows.scan(view_index.EXECUTION_COUNTS, start, end)
     return Counter({group: int(_decode(value)) for group, value in found})
-
-
-def _starts(view: PartitionView) -> dict[bytes, bytes | None]:
-    found = view_starts.added(view.rows, view.prefix, view.starts, view.now)
-    first = view_starts.first_kept(view.now)
-    if first > view.starts_from:
-        view.starts_from = first
-        found |= view_starts.expired(view.rows, view.prefix, view.now)
-    return found

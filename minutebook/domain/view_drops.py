@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain import view_index
+from minutebook.domain import view_audit, view_index
 from minutebook.domain import view_rows as keys
-from minutebook.domain.view_rows import HotExecution, HotJob, JobRow, RetentionRow
+from minutebook.domain.view_retention import RetentionRow, first_answers, first_audit
+from minutebook.domain.view_rows import HotExecution, HotJob, JobRow
 
 if TYPE_CHECKING:
     from minutebook.domain.view import PartitionView
@@ -17,27 +18,36 @@ if TYPE_CHECKING:
 def drop_job(view: PartitionView, tenant: str, job_id: str) -> HotJob:
     """Nothing of a job, its versions and its executions is to be stored any more. Its row, as it was filed last."""
     job = view.open_job(tenant, job_id)
-    view.card(job)  # the indexes are told what it was
     for hot in list(_executions(view, job)):
-        _drop_execution(view, tenant, hot)
+        drop_execution(view, hot)
     start, end = keys.executions_of(job.key)
-    for key in view.keys_between("skips", start, end):
+    for key in view.skips_of(start, end):
         view.dirty["skips"][key] = None
-    requested = view.prefix + f"{tenant}\0{job_id}:r".encode()
+    requested = keys.request_row(view.prefix, tenant, f"{job_id}:r")
     for key in view.keys_between("requests", requested, requested + b"\xff"):
         view.dirty["requests"][key] = None
-    current = view.read("jobs", job.key, JobRow)
-    older = [(key, view.read("versions", key, JobRow)) for key in view.keys_between("versions", start, end)]
-    for row in (current, *(row for _, row in older)):
+    drop_definition(view, job)
+    return job
+
+
+def drop_definition(view: PartitionView, job: HotJob) -> None:
+    """Nothing of a job of which no execution is left, and of its versions, is to be stored any more."""
+    job_id = job.name.decode()
+    view.card(job)  # the indexes are told what it was
+    versions = [(job.key, "jobs", view.read("jobs", job.key, JobRow))]
+    if job.progress.version > 1:
+        start, end = keys.executions_of(job.key)
+        versions += [
+            (key, "versions", view.read("versions", key, JobRow))
+            for key in view.keys_between("versions", start, end)
+        ]
+    for key, family, row in versions:
         for name in row.timing.calendars if row is not None and row.timing is not None else ():
-            view.dirty["calendar_jobs"][keys.calendar_job_row(view.prefix, tenant, name, job_id)] = None
-    for key, _ in older:
-        view.dirty["versions"][key] = None
-    view.dirty["jobs"][job.key] = None
+            view.dirty["calendar_jobs"][keys.calendar_job_row(view.prefix, job.tenant, name, job_id)] = None
+        view.dirty[family][key] = None
     job.is_dropped = True
     view.changed_jobs[job.key] = job
-    del view.hot_jobs[tenant][job_id]
-    return job
+    del view.hot_jobs[job.tenant][job_id]
 
 
 def taken_over(view: PartitionView, tenant: str, job_id: str, key: bytes) -> HotJob | None:
@@ -58,9 +68,25 @@ def drop_days(view: PartitionView, kept_from: int) -> None:
     for hot in list(view.changed_executions.values()):
         row = hot.row
         if view_index.is_history(row) and view.kept_from <= row.scheduled_at // keys.DAY_MS < kept_from:
-            _drop_execution(view, hot.job.tenant, hot)
+            drop_execution(view, hot)
     view.kept_from, view.has_turned = kept_from, True
-    view.dirty["retention"][view.prefix] = RetentionRow(view.retention_days, kept_from)
+    _keep_retention(view)
+    for family, first in first_shelves(view).items():
+        dirty, end = view.dirty[family], view_index.shelf_of(view.partition, first)
+        for key in [key for key in dirty if key < end]:
+            del dirty[key]
+
+
+def first_shelves(view: PartitionView) -> dict[str, int]:
+    """By family the first shelf that is kept: all before it go as one range."""
+    return {
+        "executions": view.kept_from,
+        view_index.EXECUTION_INDEX: view.kept_from,
+        view_index.EXECUTION_COUNTS: view.kept_from,
+        "skips": view.kept_from,
+        "commands": first_answers(view.retention, view.today),
+        view_audit.FAMILY: first_audit(view.retention, view.today),
+    }
 
 
 def _executions(view: PartitionView, job: HotJob) -> Iterator[HotExecution]:
@@ -75,11 +101,15 @@ def _executions(view: PartitionView, job: HotJob) -> Iterator[HotExecution]:
             yield hot
 
 
-def _drop_execution(view: PartitionView, tenant: str, hot: HotExecution) -> None:
+def drop_execution(view: PartitionView, hot: HotExecution) -> None:
+    """Nothing of an execution is to be stored any more."""
+    tenant = hot.job.tenant
     name = f"{hot.job.name.decode()}:{keys.execution_suffix(hot.job.key, hot.key)}"
     if hot.row.outcome == "dead":
         view.dirty["dead"][keys.dead_row(view.prefix, tenant, hot.row.last.ended_at, name)] = None
-    view.hot_executions.get(tenant, {}).pop(name, None)
+    hots = view.hot_executions.get(tenant, {})
+    if hots.get(name) is hot:  # a range of skipped instants goes by the name of its first one
+        del hots[name]
     hot.is_dropped = True
     view.changed_executions[hot.key] = hot
 
@@ -89,4 +119,17 @@ def _purged(view: PartitionView, event: facts.JobPurged) -> None:
     view.answer(event, "PurgeJob", job_id=event.job_id, tenant=event.tenant)
 
 
-FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {facts.JobPurged: _purged}
+def _day_forgotten(view: PartitionView, event: facts.DayForgotten) -> None:
+    view.forgotten_through = max(view.forgotten_through, event.day)
+    _keep_retention(view)
+
+
+def _keep_retention(view: PartitionView) -> None:
+    row = RetentionRow(view.retention, view.kept_from, view.forgotten_through)
+    view.dirty["retention"][view.prefix] = row
+
+
+FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
+    facts.JobPurged: _purged,
+    facts.DayForgotten: _day_forgotten,
+}

@@ -7,7 +7,15 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from minutebook.domain import events as facts
-from minutebook.domain import view_calendars, view_drops, view_keys, view_limits, view_owners
+from minutebook.domain import (
+    view_calendars,
+    view_drops,
+    view_expiry,
+    view_index,
+    view_keys,
+    view_limits,
+    view_owners,
+)
 from minutebook.domain import view_rows as keys
 from minutebook.domain.alerts import record_of
 from minutebook.domain.state import ACTIVE, NONE_AT, UNCHANGED
@@ -17,7 +25,6 @@ from minutebook.domain.view_operations import FOLDS as OPERATION_FOLDS
 from minutebook.domain.view_rows import (
     AlertRow,
     Attempt,
-    CommandRow,
     DeadRow,
     ExecutionRow,
     Headway,
@@ -69,7 +76,9 @@ def _requested(view: PartitionView, event: facts.ExecutionRequested) -> None:
     at = event.accepted_at
     key = keys.execution_row(job.key, at, event.execution.rpartition(":")[2].encode())
     row = ExecutionRow(job.progress.version, at, "", Attempt(1, "scheduled", at))
-    view.dirty["requests"][view.prefix + f"{event.tenant}\0{event.execution}".encode()] = at
+    request = keys.request_row(view.prefix, event.tenant, event.execution)
+    view.dirty["requests"][request] = at
+    view_expiry.requested(view, request, at)
     view.hot_executions.setdefault(event.tenant, {})[event.execution] = view.entered(key, row, job)
     job.progress.open += 1
     view.settle(job)
@@ -96,8 +105,13 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
     skip = Skip(event.reason, event.last_at, event.count)
     attempt = Attempt(1, "skipped", event.first_at, ended_at=view.now)
     row = ExecutionRow(job.progress.version, event.first_at, "skipped", attempt, skip=skip)
-    view.entered(key, row, job)
-    view.dirty["skips"][keys.execution_row(job.key, event.last_at)] = event.first_at
+    hot = view.entered(key, row, job)
+    if event.first_at < view.kept_at:
+        view_expiry.ended_late(view, hot)
+    shelf = view_index.shelf_of(view.partition, max(event.last_at, view.now) // keys.DAY_MS)
+    view.dirty["skips"][view_index.on_shelf(shelf, keys.execution_row(job.key, event.last_at))] = (
+        event.first_at
+    )
     if event.next_at != UNCHANGED:
         view.move_next(event.tenant, job, event.next_at)
     job.progress.skipped += event.count
@@ -109,7 +123,7 @@ def _skipped(view: PartitionView, event: facts.ExecutionsSkipped) -> None:
 
 def _come(view: PartitionView, event: Any, status: str) -> None:
     now, changed, changed_jobs = view.now, view.changed_executions, view.changed_jobs
-    execution_row = keys.execution_row
+    pack = view_index.INSTANT.pack
     sessions, session = _sessions(event)
     tasks, queues = event.tasks, event.queues
     jobs = [view.hot_jobs.setdefault(tenant, {}) for tenant in event.tenants]
@@ -141,7 +155,7 @@ def _come(view: PartitionView, event: Any, status: str) -> None:
         left_at.append(progress.next_at)
         progress.next_at = next_at
         changed_jobs[job.key] = job
-        key = execution_row(job.key, scheduled_at)
+        key = b"%b\0%b" % (job.key, pack(scheduled_at))  # as `keys.execution_row` has it
         attempt = Attempt(1, status, due_at, now, started_at, NONE_AT, sessions[holder])
         row = ExecutionRow(version, scheduled_at, "", attempt)
         hot = HotExecution(key, row, job, tasks[task], queues[queue])
@@ -184,7 +198,7 @@ def _granted(view: PartitionView, event: facts.ExecutionsGranted) -> None:
 
 
 def _succeeded(view: PartitionView, event: facts.AttemptsSucceeded) -> None:
-    now, changed, changed_jobs = view.now, view.changed_executions, view.changed_jobs
+    now, changed, changed_jobs, kept_at = view.now, view.changed_executions, view.changed_jobs, view.kept_at
     hots = [view.hot_executions.setdefault(tenant, {}) for tenant in event.tenants]
     results = event.results or repeat(b"", len(event.executions))
     for tenant, execution, result in zip(event.tenant, event.executions, results, strict=True):
@@ -194,6 +208,8 @@ def _succeeded(view: PartitionView, event: facts.AttemptsSucceeded) -> None:
         attempt = row.last
         attempt.status, attempt.ended_at, attempt.result = "succeeded", now, result
         changed[hot.key] = hot
+        if row.scheduled_at < kept_at:
+            view_expiry.ended_late(view, hot)
         progress = job.progress
         progress.open -= 1
         progress.succeeded += 1
@@ -306,9 +322,8 @@ def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
 
 def _answered(view: PartitionView, event: facts.CommandAnswered) -> None:
     """A repeat: the first answer to this very command id stands."""
-    key = keys.command_row(view.prefix, event.tenant, event.command_id, event.job_id)
-    if view.read("commands", key, CommandRow) is not None:
-        view.answered.append(key)
+    if view.command(event.tenant, event.command_id, event.job_id) is not None:
+        view.answered.append(keys.command_row(view.prefix, event.tenant, event.command_id, event.job_id))
         return
     view.answer(
         event,
@@ -334,6 +349,10 @@ def _rejected(view: PartitionView, event: facts.CommandRejected) -> None:
 
 def _session_started(view: PartitionView, event: facts.SessionStarted) -> None:
     view.dirty["sessions"][view.prefix + event.session.encode()] = event.worker
+
+
+def _session_ended(view: PartitionView, event: facts.SessionEnded) -> None:
+    view_expiry.session_ended(view, view.prefix + event.session.encode())
 
 
 def _queue_declared(view: PartitionView, event: facts.QueueDeclared) -> None:
@@ -402,6 +421,7 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.CommandAnswered: _answered,
     facts.CommandRejected: _rejected,
     facts.SessionStarted: _session_started,
+    facts.SessionEnded: _session_ended,
     facts.QueueDeclared: _queue_declared,
     facts.QueueCopied: _queue_copied,
     facts.AttemptSnoozed: _snoozed,

@@ -85,6 +85,15 @@ def lane_of(group: bytes, head: bytes) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=8192)
+def _filed_by(
+    partition: int, day: int, tenant: str, status: str, queue: str, task: str
+) -> tuple[bytes, bytes]:
+    """Groups of an execution by status and by lane; asked together, for each that is written."""
+    shelf = shelf_of(partition, day)
+    return group_of(shelf, tenant, STATUS, status), group_of(shelf, tenant, LANE, task, queue)
+
+
+@lru_cache(maxsize=8192)
 def _value(status: str, queue: str, task: str) -> bytes:
     return f"{status}\0{queue}\0{task}".encode()
 
@@ -121,12 +130,18 @@ def off_shelf(stored: bytes) -> bytes:
 
 
 def days_between(rows: Rows, partition: int, first: int, last: int, is_ascending: bool) -> Iterator[int]:
-    """Days from `first` to `last`, both included, that have a shelf."""
-    last = min(last, STANDING - 1)
+    """Days from `first` to `last`, both included, of which executions have a shelf."""
+    return shelves_between(rows, EXECUTION_COUNTS, partition, first, min(last, STANDING - 1), is_ascending)
+
+
+def shelves_between(
+    rows: Rows, family: str, partition: int, first: int, last: int, is_ascending: bool = True
+) -> Iterator[int]:
+    """Numbers from `first` to `last`, both included, of which a family has a shelf."""
     while first <= last:
         start, end = shelf_of(partition, first), shelf_of(partition, last + 1)
         scan = rows.scan if is_ascending else rows.scan_back
-        found = next(scan(EXECUTION_COUNTS, start, end), None)
+        found = next(scan(family, start, end), None)
         if found is None:
             return
         day = day_of(found[0])
@@ -161,17 +176,16 @@ def day_shelf(row: ExecutionRow, kept_from: int) -> int:
 
 def execution_entries(partition: int, kept_from: int, hot: HotExecution) -> Entries:
     """Entries of an execution: by status, by task and queue, and of one given up by the type of its error."""
-    row, job = hot.row, hot.job
-    shelf, tenant = shelf_of(partition, day_shelf(row, kept_from)), job.tenant
-    tail = len(job.key) + 1 + INSTANT.size
-    place = b"%b%b\0%b" % (hot.key[len(job.key) + 1 : tail], job.name, hot.key[tail:])
-    found = (
-        (group_of(shelf, tenant, STATUS, row.last.status), place),
-        (group_of(shelf, tenant, LANE, hot.task, hot.queue), place),
-    )
+    row, job, key = hot.row, hot.job, hot.key
+    day = day_shelf(row, kept_from)
+    by_status, by_lane = _filed_by(partition, day, job.tenant, row.last.status, hot.queue, hot.task)
+    start = len(job.key) + 1
+    tail = start + INSTANT.size
+    place = b"%b%b\0%b" % (key[start:tail], job.name, key[tail:])
     if row.outcome != "dead":
-        return found
-    return (*found, (group_of(shelf, tenant, ERROR, row.last.error_type), place))
+        return (by_status, place), (by_lane, place)
+    by_error = group_of(shelf_of(partition, day), job.tenant, ERROR, row.last.error_type)
+    return (by_status, place), (by_lane, place), (by_error, place)
 
 
 class IndexChanges:
@@ -185,6 +199,11 @@ class IndexChanges:
     def replace(self, before: Entries, after: Entries, value: bytes) -> None:
         """A row's entries were these and are those. One that stays is written again where it has a value."""
         entries, moves = self.entries, self.moves
+        if not before:
+            for group, place in after:
+                entries[group + place] = value
+                moves[group] += 1
+            return
         for entry in before:
             if entry not in after:
                 group, place = entry

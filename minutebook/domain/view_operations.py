@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from minutebook.domain import events as facts
+from minutebook.domain import view_expiry
 from minutebook.domain.operation import OperationCount, OperationFact
 from minutebook.domain.state import NONE_AT
 from minutebook.errors import BrokenFrameError
@@ -68,6 +69,7 @@ def _counted(view: PartitionView, event: facts.OperationCounted) -> None:
 
 def _ended(view: PartitionView, event: facts.OperationEnded) -> None:
     _put(view, replace(_row(view, event.tenant, event.operation), ended_at=view.now))
+    view_expiry.operation_ended(view, operation_row(view.prefix, event.tenant, event.operation))
 
 
 def _put(view: PartitionView, row: OperationRow) -> None:

@@ -19,6 +19,12 @@ from minutebook.domain.view_operations import FAMILY as OPERATIONS
 from minutebook.domain.view_operations import OperationRow, operation_row
 from minutebook.domain.view_owners import FAMILY as OWNERS
 from minutebook.domain.view_owners import OwnerRow
+from minutebook.domain.view_retention import (
+    Retention,
+    RetentionRow,
+    answer_shelf,
+    first_answers,
+)
 from minutebook.domain.view_rows import (
     FAMILIES,
     AlertRow,
@@ -35,7 +41,6 @@ from minutebook.domain.view_rows import (
     PermitsUsedRow,
     Progress,
     QueueRow,
-    RetentionRow,
     TaskRow,
 )
 from minutebook.ids import job_of
@@ -73,8 +78,9 @@ DECODERS: Final[dict[type, Callable[[bytes], Any]]] = {
 class ViewReads:
     """The rows of `partition`, over `rows` that partitions share."""
 
-    def __init__(self, rows: Rows, partition: int) -> None:
+    def __init__(self, rows: Rows, partition: int, retention: Retention) -> None:
         self.partition = partition
+        self.retention = retention
         self.rows = rows
         self.prefix = keys.partition_prefix(partition)
         self.hot_jobs: dict[str, dict[str, HotJob]] = {}
@@ -83,9 +89,27 @@ class ViewReads:
         self.changed_jobs: dict[bytes, HotJob] = {}
         """Jobs whose progress changed since it was written last."""
         self.changed_executions: dict[bytes, HotExecution] = {}
-        kept = self.read("retention", self.prefix, RetentionRow)
+        self.cursor = self.read("cursors", self.prefix, CursorRow) or CursorRow()
+        kept = self.kept()
         self.kept_from = 0 if kept is None else kept.kept_from
         """The first day of which history is kept, counted from the epoch."""
+        self.forgotten_through = -1 if kept is None else kept.forgotten_through
+        """The last day of which the owner names nothing any more that had ended by then."""
+
+    def kept(self) -> RetentionRow | None:
+        """By which retention the rows are kept; None where they are of another version, or there are none."""
+        is_ours = self.cursor.format == keys.FORMAT
+        return self.read("retention", self.prefix, RetentionRow) if is_ours else None
+
+    @property
+    def kept_at(self) -> int:
+        """The instant from which history is kept."""
+        return self.kept_from * keys.DAY_MS
+
+    @property
+    def today(self) -> int:
+        """The day of the latest frame, counted from the epoch."""
+        return self.kept_from + self.retention.history_days
 
     def job(self, tenant: str, job_id: str) -> tuple[JobRow, Progress] | None:
         """A job and where it stands."""
@@ -141,22 +165,51 @@ class ViewReads:
     def skipped(self, tenant: str, job_id: str, start_at: int) -> Iterator[ExecutionRow]:
         """Ranges of skipped instants of a job that end at `start_at` or later, by time. Reads committed rows only."""
         job = keys.job_row(self.prefix, tenant, job_id)
-        for _, first_at in self.rows.scan(
-            "skips", keys.execution_row(job, start_at), keys.executions_of(job)[1]
-        ):
+        first, end = keys.execution_row(job, start_at), keys.executions_of(job)[1]
+        # A range is filed under the day on which it was recorded, so it ends on that day or before.
+        days = self._skip_days(start_at // keys.DAY_MS)
+        for _, first_at in heapq.merge(*(self._on_shelf("skips", day, first, end) for day in days)):
             row = self.execution_at(keys.execution_row(job, DECODERS[int](first_at), b"s"))
             if row is not None:
                 yield row
 
+    def skips_of(self, start: bytes, end: bytes) -> list[bytes]:
+        """Keys of what tells of skipped ranges, with an execution's key from `start` up to `end`, pending or stored."""
+        pending = [key for key in self.dirty["skips"] if start <= view_index.off_shelf(key) < end]
+        stored = (
+            view_index.on_shelf(view_index.shelf_of(self.partition, day), key)
+            for day in self._skip_days(0)
+            for key, _ in self._on_shelf("skips", day, start, end)
+        )
+        return [*pending, *stored]
+
+    def _skip_days(self, first: int) -> Iterator[int]:
+        last = view_index.STANDING - 1
+        return view_index.shelves_between(
+            self.rows, "skips", self.partition, max(first, self.kept_from), last
+        )
+
     def command(self, tenant: str, command_id: str, job_id: str) -> CommandRow | None:
         """What a command of that job was answered."""
-        return self.read("commands", keys.command_row(self.prefix, tenant, command_id, job_id), CommandRow)
+        key = keys.command_row(self.prefix, tenant, command_id, job_id)
+        for shelf in self._answer_shelves():
+            found = self.read("commands", view_index.on_shelf(shelf, key), CommandRow)
+            if found is not None:
+                return found
+        return None
 
     def commands(self, tenant: str, command_id: str) -> Iterator[CommandRow]:
         """What commands with that id were answered, whichever job they were for. Reads committed rows only."""
-        start = keys.command_row(self.prefix, tenant, command_id, "")
-        for _, value in self.rows.scan("commands", start, start[:-1] + b"\1"):
-            yield DECODERS[CommandRow](value)
+        for shelf in self._answer_shelves():
+            start = view_index.on_shelf(shelf, keys.command_row(self.prefix, tenant, command_id, ""))
+            for _, value in self.rows.scan("commands", start, start[:-1] + b"\1"):
+                yield DECODERS[CommandRow](value)
+
+    def _answer_shelves(self) -> Iterator[bytes]:
+        """Where answers lie, the latest first."""
+        last = answer_shelf(self.today * keys.DAY_MS)
+        for number in range(last, first_answers(self.retention, self.today) - 1, -1):
+            yield view_index.shelf_of(self.partition, number)
 
     def queue(self, name: str) -> QueueRow | None:
         """This partition's copy of a declared queue."""
@@ -252,17 +305,19 @@ class ViewReads:
         first_day, last_day = (keys.instant_of(key) // keys.DAY_MS for key in (first, end))
         first_day = max(first_day, self.kept_from)
         days = view_index.days_between(self.rows, self.partition, first_day, last_day, is_ascending)
-        ended = (found for day in days for found in self._on_shelf(day, first, end, is_ascending))
-        standing = self._on_shelf(view_index.STANDING, first, end, is_ascending)
+        ended = (
+            found for day in days for found in self._on_shelf("executions", day, first, end, is_ascending)
+        )
+        standing = self._on_shelf("executions", view_index.STANDING, first, end, is_ascending)
         return heapq.merge(standing, ended, reverse=not is_ascending)
 
     def _on_shelf(
-        self, day: int, first: bytes, end: bytes, is_ascending: bool
+        self, family: str, day: int, first: bytes, end: bytes, is_ascending: bool = True
     ) -> Iterator[tuple[bytes, bytes]]:
         shelf = view_index.shelf_of(self.partition, day)
         scan = self.rows.scan if is_ascending else self.rows.scan_back
         start, stop = view_index.on_shelf(shelf, first), view_index.on_shelf(shelf, end)
-        for stored, value in scan("executions", start, stop):
+        for stored, value in scan(family, start, stop):
             yield view_index.off_shelf(stored), value
 
     def dead(self, tenant: str, start: bytes = b"") -> Iterator[tuple[bytes, int, str, DeadRow]]:
@@ -322,7 +377,7 @@ class ViewReads:
         """Key of an execution's row; None for an id that names none."""
         suffix = execution.rpartition(":")[2]
         if suffix.startswith("r"):
-            at = self.read("requests", self.prefix + f"{tenant}\0{execution}".encode(), int)
+            at = self.read("requests", keys.request_row(self.prefix, tenant, execution), int)
             return None if at is None else keys.execution_row(job, at, suffix.encode())
         # Written in one way only: of two spellings the owner would know one.
         is_instant = suffix.isascii() and suffix.isdigit() and len(suffix) < 19 and str(int(suffix)) == suffix

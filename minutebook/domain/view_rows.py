@@ -48,10 +48,11 @@ FAMILIES: Final = (
     "execution_totals",
     "starts",
     "retention",
+    "expiries",
     "api_keys",
     "audit",
 )
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Version of these rows: a view of another version is dropped and folded again."""
 
 MINUTE_MS: Final = 60_000
@@ -59,8 +60,6 @@ DAY_MS: Final = 86_400_000
 
 AT_MAX: Final = (1 << 63) - 1
 
-RETENTION_DAYS: Final = 30
-"""Days before today of which history is kept, where nobody says otherwise."""
 HOUR_MS: Final = 3_600_000
 
 ALERTS_KEPT: Final = 200
@@ -126,6 +125,8 @@ class Progress(msgspec.Struct, array_like=True, gc=False):
     last_outcome: str = ""
     version: int = 1
     pause: Pause | None = None
+    closed_at: int = -1
+    """When it was closed last, and nothing of it was open any more."""
 
     @property
     def coming_at(self) -> int:
@@ -294,13 +295,6 @@ class CursorRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     void_frames: int = 0
 
 
-class RetentionRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Of how many `days` before today history is kept, and the first day of which it is, counted from the epoch."""
-
-    days: int
-    kept_from: int
-
-
 def partition_prefix(partition: int) -> bytes:
     """Start of every key of a partition; that of `partition` + 1 ends its range."""
     return _PARTITION.pack(partition)
@@ -393,8 +387,31 @@ def alert_row(prefix: bytes, tenant: str, number: int) -> bytes:
     return alert_rows(prefix, tenant) + _PARTITION.pack(number % ALERTS_KEPT)
 
 
+def job_of_key(key: bytes) -> tuple[str, str]:
+    """(tenant, job id) in a key that begins with a job's."""
+    tenant, job_id = key[_PARTITION.size :].split(b"\0", 2)[:2]
+    return tenant.decode(), job_id.decode()
+
+
+def job_of_version(key: bytes) -> bytes:
+    """Key of the job in that of an earlier version of it."""
+    return key[: -1 - _VERSION.size]
+
+
+def request_row(prefix: bytes, tenant: str, execution: str) -> bytes:
+    """Key of the instant at which an execution was asked for."""
+    return prefix + f"{tenant}\0{execution}".encode()
+
+
+def request_parts(key: bytes) -> tuple[str, str, bytes]:
+    """(tenant, job id, what follows the colon in the execution's id) in the key of a request."""
+    tenant, execution = key[_PARTITION.size :].decode().split("\0")
+    job_id, _, suffix = execution.rpartition(":")
+    return tenant, job_id, suffix.encode()
+
+
 def command_row(prefix: bytes, tenant: str, command_id: str, job_id: str) -> bytes:
-    """Key of a command: ids are unique for a tenant and job only."""
+    """What names a command: ids are unique for a tenant and job only. Its row is kept under it, on the shelf of its week."""
     return prefix + f"{tenant}\0{command_id}\0{job_id}".encode()
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
 
+from minutebook.domain.view_index import shelf_of
 from minutebook.domain.view_rows import MINUTE_MS
 from minutebook.store.port import Rows
 
@@ -48,18 +49,24 @@ def first_kept(now: int) -> int:
     return now // MINUTE_MS // _HOUR_MIN * _HOUR_MIN - KEPT_MIN
 
 
-def row_key(prefix: bytes, minute: int, tenant: str) -> bytes:
-    """Key of the starts of a tenant in a minute."""
-    return prefix + _MINUTE.pack(minute) + tenant.encode()
+def row_key(partition: int, minute: int, tenant: str) -> bytes:
+    """Key of the starts of a tenant in a minute: those of an hour lie together, and in it those of a tenant."""
+    return shelf_of(partition, minute // _HOUR_MIN) + f"{tenant}\0".encode() + _MINUTE.pack(minute)
 
 
-def read(rows: Rows, prefix: bytes, tenant: str, minute: int) -> list[tuple[int, int]]:
-    """(bucket, attempts) of a tenant that started in a minute."""
-    stored = rows.get(FAMILY, row_key(prefix, minute, tenant))
-    return [] if stored is None else _decode(stored)
+def read(
+    rows: Rows, partition: int, tenant: str, first: int, last: int
+) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """(minute, (bucket, attempts) of a tenant that started in it), from minute `first` to `last`, where there are any."""
+    for hour in range(first // _HOUR_MIN, last // _HOUR_MIN + 1):
+        begin = max(first, hour * _HOUR_MIN)
+        end = min(last + 1, (hour + 1) * _HOUR_MIN)
+        start = row_key(partition, begin, tenant)
+        for key, value in rows.scan(FAMILY, start, start[: -_MINUTE.size] + _MINUTE.pack(end)):
+            yield int(_MINUTE.unpack_from(key, len(start) - _MINUTE.size)[0]), _decode(value)
 
 
-def added(rows: Rows, prefix: bytes, starts: Iterable[Starts], now: int) -> dict[bytes, bytes | None]:
+def added(rows: Rows, partition: int, starts: Iterable[Starts], now: int) -> dict[bytes, bytes | None]:
     """The rows that `starts` change."""
     fresh: dict[tuple[int, str], Counter[int]] = {}
     for at, tenants, columns, due_ats in starts:
@@ -71,12 +78,14 @@ def added(rows: Rows, prefix: bytes, starts: Iterable[Starts], now: int) -> dict
             buckets[bucket_of(at - due_at)] += count
     found: dict[bytes, bytes | None] = {}
     for (minute, tenant), buckets in fresh.items():
-        buckets.update(dict(read(rows, prefix, tenant, minute)))
-        found[row_key(prefix, minute, tenant)] = _encode(sorted(buckets.items()))
+        key = row_key(partition, minute, tenant)
+        stored = rows.get(FAMILY, key)
+        if stored is not None:
+            buckets.update(dict(_decode(stored)))
+        found[key] = _encode(sorted(buckets.items()))
     return found
 
 
-def expired(rows: Rows, prefix: bytes, now: int) -> dict[bytes, bytes | None]:
-    """The rows that are kept no longer, deleted."""
-    end = prefix + _MINUTE.pack(max(0, first_kept(now)))
-    return {key: None for key, _ in rows.scan(FAMILY, prefix, end)}
+def first_shelf(now: int) -> int:
+    """The first hour that is kept at `now`, counted from the epoch."""
+    return max(0, first_kept(now)) // _HOUR_MIN

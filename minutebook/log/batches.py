@@ -62,11 +62,17 @@ class Batches:
 
 
 class Batch:
-    """One batch: aiokafka's own, but for how its records are read."""
+    """One batch: aiokafka's own, but for how its records are read. Most hold a single record: what the fetcher asks each for
+    is at hand.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._whole = DefaultRecordBatch(data)
+        whole = self._whole = DefaultRecordBatch(data)
+        self.validate_crc = whole.validate_crc
+        self.producer_id = whole.producer_id
+        self.base_offset, self.next_offset = whole.base_offset, whole.next_offset
+        self.is_control_batch, self.is_transactional = whole.is_control_batch, whole.is_transactional
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._whole, name)
@@ -78,20 +84,18 @@ class Batch:
     def __iter__(self) -> Iterator[DefaultRecord]:
         """Its records. After a name that is not UTF-8 they come once more from the start: the fetcher passes over
         offsets that it has seen."""
+        if not self._whole.compression_type:
+            yield from _read(self._whole, self._data)
+            return
         try:
             plain = self._plain()
         except (cramjam.DecompressionError, struct.error, ValueError):
             yield from self._stand_ins()
             return
-        try:
-            yield from DefaultRecordBatch(plain)
-        except UnicodeDecodeError:
-            yield from _records(plain)
+        yield from _read(DefaultRecordBatch(plain), plain)
 
     def _plain(self) -> bytes:
         """This batch without compression."""
-        if not self._whole.compression_type:
-            return self._data
         body = expand(self._whole.compression_type, self._data[_HEADER.size :])
         header = bytearray(self._data[: _HEADER.size])
         header[_ATTRIBUTES_AT + 1] &= ~_CODEC_MASK & 0xFF
@@ -141,6 +145,14 @@ def _expand_block(data: bytes, room: int) -> bytes:
     if cramjam.snappy.decompress_raw_len(data) > room:
         raise ValueError("too large")
     return bytes(cramjam.snappy.decompress_raw(data))
+
+
+def _read(batch: DefaultRecordBatch, plain: bytes) -> Iterator[DefaultRecord]:
+    """Records of `batch`, whose bytes are `plain`, without compression."""
+    try:
+        yield from batch
+    except UnicodeDecodeError:
+        yield from _records(plain)
 
 
 def _records(plain: bytes) -> Iterator[DefaultRecord]:

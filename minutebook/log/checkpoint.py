@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from minutebook.domain.view_retention import Retention
 from minutebook.errors import SettingsError
 
 Part = Literal["streams", "view"]
@@ -23,15 +24,15 @@ MANIFEST: Final = "manifest.json"
 
 class Copy(msgspec.Struct, frozen=True, kw_only=True):
     """What a copy holds of one partition: the fold of its log through `position`, where the chain's head is `head`
-    (hex). `path` is the folder of rows, in a manifest relative to it. `retention_days`: of how many days a view
-    keeps history; none where it says nothing, or is no view.
+    (hex). `path` is the folder of rows, in a manifest relative to it. `retention`: how long a view keeps
+    what is over; none where it says nothing, or is no view.
     """
 
     partition: int
     position: int
     head: str
     path: str
-    retention_days: int | None = None
+    retention: Retention | None = None
 
 
 def write_manifest(folder: Path, copies: Iterable[Copy]) -> None:

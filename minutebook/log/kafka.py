@@ -12,6 +12,7 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError
 
 from minutebook.errors import AppendUnknownError, LogGapError
 from minutebook.log.batches import Batches
+from minutebook.log.fetch_rows import use_rows
 from minutebook.log.port import Ack, RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
@@ -26,6 +27,7 @@ RECORDS_AT_ONCE = 1_000
 
 # Of all consumers in this process, Faust's too: aiokafka has no setting for it.
 fetcher.MemoryRecords = Batches
+use_rows()
 
 
 def raw(record: ConsumerRecord) -> RawRecord:

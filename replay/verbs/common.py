@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     Task,
+    TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -26,6 +28,7 @@ from minutebook.cli.exits import ExitCode as ExitCode  # the same codes as of `m
 from minutebook.errors import LogError, SettingsError
 from minutebook.log.settings import KafkaSettings
 from replay.files import FileLog
+from replay.parallel import ProcessDiedError
 from replay.reading import TO_THE_END, Advance, KafkaLog, Log, Until
 from replay.tenant_files import TenantLog, holds_tenant
 
@@ -126,6 +129,9 @@ def told() -> Iterator[None]:
     except SettingsError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(ExitCode.NOT_FOUND) from error
+    except ProcessDiedError as error:
+        typer.echo(f"error: {error}. Was there too little memory? See --processes.", err=True)
+        raise typer.Exit(ExitCode.PARTLY_DONE) from error
     except LogError as error:
         typer.echo(f"error: the log cannot be read on: {error}. See `python -m replay verify`.", err=True)
         raise typer.Exit(ExitCode.NO) from error
@@ -152,6 +158,7 @@ def progress(log: Log, partitions: list[int]) -> Iterator[Advance]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
+        TaskProgressColumn(),
         MofNCompleteColumn(),
         _RateColumn(),
         TimeRemainingColumn(),
@@ -164,3 +171,22 @@ def progress(log: Log, partitions: list[int]) -> Iterator[Advance]:
             bar.update(task, advance=records, description=f"partition {partition}")
 
         yield advance
+
+
+@contextmanager
+def stoppable() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C, SIGTERM or SIGHUP has come since: the first one asks to end in order, the second one ends at once."""
+    came: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, note) for number in numbers}
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,18 @@ from minutebook.errors import SettingsError
 from replay.heads import Heads, read_heads, write_heads
 from replay.report import heads_of, write_json, write_table
 from replay.tenant_files import holds_tenant
-from replay.verbs.common import ExitCode, Files, Output, Topic, UntilText, opened, progress, told, until_of
+from replay.verbs.common import (
+    ExitCode,
+    Files,
+    Output,
+    Topic,
+    UntilText,
+    opened,
+    progress,
+    stoppable,
+    told,
+    until_of,
+)
 from replay.verbs.verify_part import verify_tenant
 from replay.verify import Copies, copies_in, verify
 
@@ -59,15 +71,33 @@ def verify_log(
             envvar="MINUTEBOOK_REPLAY_WITHIN",
         ),
     ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep in this folder how far the audit comes, and go on from there: a later call reads only what is new.",
+            envvar="MINUTEBOOK_REPLAY_RESUME",
+            file_okay=False,
+        ),
+    ] = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=256,
+            help="Processes that read partitions side by side.",
+            envvar="MINUTEBOOK_REPLAY_PROCESSES",
+            show_default="one a core",
+        ),
+    ] = len(os.sched_getaffinity(0)),
     output: Output = "table",
 ) -> None:
     """Check every record of the log, fold it again, and compare with the copies.
 
-    Exit code 0: all agree. 1: a difference, named with partition and offset. 2: wrong usage. 3: no such topic.
-    5: Kafka cannot be reached.
+    Exit code 0: all agree. 1: a difference, named with partition and offset. 2: wrong usage. 3: no such topic, or a folder of
+    another audit. 5: Kafka cannot be reached. 6: a process died. 130: interrupted.
     """
     if files is not None and holds_tenant(files):
-        if checkpoints or partition or until or heads or against:
+        if checkpoints or partition or until or heads or against or resume:
             raise typer.BadParameter(
                 "holds one tenant's part: only --within can be asked of it", param_hint="--files"
             )
@@ -80,14 +110,30 @@ def verify_log(
     with opened(topic, files) as log:
         partitions = _chosen(log.partitions(), partition)
         copies = None if checkpoints is None else _copies(checkpoints)
-        with progress(log, partitions) as advance:
-            report = verify(log, partitions, copies, end, advance, kept=kept)
+        with stoppable() as is_stopped, progress(log, partitions) as advance:
+            report = verify(
+                log,
+                partitions,
+                copies,
+                end,
+                advance,
+                kept=kept,
+                folder=resume,
+                processes=processes,
+                is_stopped=is_stopped,
+            )
     if output == "json":
         typer.echo(write_json(report))
     else:
         write_table(report, Console())
     if not report.ok:
         raise typer.Exit(ExitCode.NO)
+    if report.is_interrupted():
+        how = (
+            "the same call goes on from there" if resume else "with --resume FOLDER a later call would go on"
+        )
+        typer.echo(f"interrupted: {how}", err=True)
+        raise typer.Exit(ExitCode.INTERRUPTED)
     if heads is not None:
         with told():
             write_heads(heads, heads_of(report))

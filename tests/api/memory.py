@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from api.auth import Keyring
+from api.catch_up import CatchUp
 from api.lanes import Keyed
 from api.notifier.settings import NotifySettings
 from api.notifier.targets import Targets
@@ -172,6 +173,7 @@ class Ready:
 
     def __init__(self) -> None:
         self.lag: dict[int, int] = {}
+        self.catch_up = CatchUp()
 
     def unready(self) -> str:
         """See `Readiness`."""

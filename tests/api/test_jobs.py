@@ -416,9 +416,11 @@ async def test_nothing_is_answered_before_the_view_has_caught_up(
 ) -> None:
     world.ready.reason = "the view is still reading the log, 7 records left"
     world.ready.is_caught_up = False
+    world.ready.catch_up.note(0.0, {0: 0}, {0: 1_000})
+    world.ready.catch_up.note(2.0, {0: 200}, {0: 800})
     for path in ("/v1/jobs/a", "/readyz", "/startupz"):
         answer = await api.get(path)
         assert (answer.status_code, answer.json()["code"]) == (503, "not-ready")
-        assert answer.headers["retry-after"]
+        assert answer.headers["retry-after"] == "8"
         assert "7 records left" in answer.json()["detail"]
     assert (await api.get("/livez")).status_code == 200

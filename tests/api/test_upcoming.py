@@ -90,6 +90,8 @@ async def test_partitions_say_who_owns_them_and_how_far_they_are_read(
     world.clock.advance(5)
     world.log.append(1, [facts.OwnershipTaken("host-1", 1, 0, 0)])
     world.ready.lag = {1: 7}
+    world.ready.catch_up.note(0.0, {1: 1}, {1: 17})
+    world.ready.catch_up.note(2.0, {1: 11}, {1: 7})
     world.ready.reason = "the view is still reading the log"
     body = (await operator.get("/v1/partitions")).json()
     assert len(body["items"]) == PARTITIONS
@@ -101,6 +103,8 @@ async def test_partitions_say_who_owns_them_and_how_far_they_are_read(
         "applied_offset": 0,
         "end_offset": 8,
         "lag": 7,
+        "read_per_s": 5.0,
+        "ready_in_s": 2,
         "commands_through": -1,
         "void_frames": 0,
         "last_decided_at": "2026-01-01T00:00:00.005Z",

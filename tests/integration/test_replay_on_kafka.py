@@ -23,8 +23,13 @@ from minutebook.log.kafka import KafkaEventLog
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import CLOCK_BOUND_MS
 from minutebook.log.settings import KafkaSettings
-from minutebook.wire.frames import FORMAT_VERSION, encode_frame
+from minutebook.wire import topics
+from minutebook.wire.frames import FORMAT_VERSION, Frame, encode_frame
+from replay.deciding import TAKE_OVER
 from replay.reading import KafkaLog
+from tests.golden import history
+from tests.golden.memory import MemoryInputs
+from tests.golden.retold import replace, retold
 from tests.simulation.busy_log import BusyLog
 from tests.simulation.copies import copy_state, copy_view
 from tests.simulation.log_maker import T0, LogMaker, submit
@@ -186,3 +191,23 @@ async def test_why_reads_what_workers_offered_meanwhile(kafka: KafkaSettings) ->
     (found,) = [one for one in json.loads(done.stdout)["reasons"] if one["code"] == "worker_offered"]
     assert "w.0 (name of w.0) was alive" in found["text"]
     assert found["text"].endswith("(worker-reports 0:1 to 0:1)")
+
+
+async def test_decisions_are_made_again_from_the_topics_of_inputs(kafka: KafkaSettings) -> None:
+    """First as frames of other topics of those names, then as theirs."""
+    inputs = MemoryInputs.of_files("retries")
+    for topic in (topics.COMMANDS, topics.REPORTS):  # there was no mail
+        await copied_topic(kafka, topic, list(inputs.read(topic, 0, 0, 1 << 60)))
+    records = history.records_of(history.log_of("retries"), 0)
+    ids = admin.topic_ids(kafka)
+
+    def known(frame: Frame) -> Frame:
+        return replace(frame, inputs=[replace(one, topic_id=ids.get(one.topic, "")) for one in frame.inputs])
+
+    for name, log in (("other", records), ("same", retold(records, None, known))):
+        topic = await copied_topic(kafka, name, log)
+        done = replay(kafka, "--topic", topic, "--output", "json", verb="decide")
+        assert done.returncode == 0, done.stdout + done.stderr
+        unchecked = json.loads(done.stdout)["partitions"][0]["unchecked"]
+        assert ("job-commands was made again since" in unchecked) == (name == "other"), unchecked
+    assert list(unchecked) == [TAKE_OVER]

@@ -8,6 +8,7 @@ from pathlib import Path
 from minutebook.domain import book, view_rows
 from minutebook.domain.book import Book
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_retention import Retention
 from minutebook.domain.view_rows import CursorRow
 from minutebook.log.apply import take
 from minutebook.log.checkpoint import Copy, Part, write_manifest
@@ -61,7 +62,7 @@ def copy_view(
     folder: Path,
     partitions: Sequence[Sequence[RawRecord]],
     name: str = "api",
-    retention_days: int | None = None,
+    retention: Retention | None = None,
 ) -> None:
     """What an API process that has folded these partitions leaves there."""
     target = _folder(folder, "view", name)
@@ -70,7 +71,7 @@ def copy_view(
     copies = []
     for partition, records in enumerate(partitions):
         part, reader = (
-            PartitionView(store, partition, retention_days=retention_days or view_rows.RETENTION_DAYS),
+            PartitionView(store, partition, retention=retention or Retention()),
             FrameReader(),
         )
         for record in records:
@@ -85,7 +86,7 @@ def copy_view(
                 position=reader.position,
                 head=reader.head.hex(),
                 path=str(path),
-                retention_days=retention_days,
+                retention=retention,
             )
         )
     store.checkpoint(str(path))

@@ -30,13 +30,15 @@ from minutebook.domain.records import (
     Succeeded,
     Tick,
 )
+from minutebook.domain.rules import RULES, SETTINGS_DIGEST
 from minutebook.log.apply import move_cursor
 from minutebook.log.draft import Draft
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader
+from minutebook.schedule import TZDATA_VERSION
 from minutebook.store.memory import MemoryRows
 from minutebook.wire import codec, topics
-from minutebook.wire.frames import Frame, encode_frame
+from minutebook.wire.frames import Frame, InputPosition, encode_frame
 from streams.cycle import Cycle
 from streams.process import Burst
 from streams.sessions import Sessions
@@ -80,6 +82,9 @@ class Desk:
         self.book = Book(self.rows)
         self.reader = FrameReader()
         self.inputs = {topic: Inputs() for topic in topics.INPUTS}
+        self.consumed = dict.fromkeys(topics.INPUTS, -1)
+        """Last offset of each input topic that a cycle has decided on."""
+        self.tzdata = TZDATA_VERSION
         self.burst = Burst()
         self.records: list[RawRecord] = []
         """The log."""
@@ -155,7 +160,8 @@ class Desk:
     def cycle(self, after_ms: int = 0) -> list[Event]:
         """One cycle, `after_ms` later; what its frame says."""
         self.now += after_ms
-        draft, _ = self.core.decide(self.reader.position + 1, self.now)
+        draft, taken = self.core.decide(self.reader.position + 1, self.now)
+        self.consumed |= {topic: records[-1].offset for topic, records in taken.inputs.items()}
         if draft.events:
             self.keep(draft, self.core)
         else:
@@ -200,9 +206,7 @@ class Desk:
 
     def keep(self, draft: Draft, core: Cycle | None = None) -> None:
         """The frame of a draft is in the log; `core` is the cycle that made it."""
-        frame = Frame(
-            draft.offset, self.reader.head, "o", 1, draft.now, 1, "x", b"", [], draft.slices, -1, draft.events
-        )
+        frame = self.frame(draft)
         record = RawRecord(draft.offset, draft.now, None, encode_frame(frame))
         self.records.append(record)
         assert self.reader.own(record, draft.now)
@@ -210,6 +214,31 @@ class Desk:
         if core is not None:
             core.follow(draft)
         self.book.commit()
+
+    def lay(self, value: bytes) -> None:
+        """A record that is void lies at the end of the log."""
+        record = RawRecord(self.reader.position + 1, self.now, None, value)
+        self.records.append(record)
+        self.reader.take(record)
+        move_cursor(self.book, self.reader, None)
+        self.book.commit()
+
+    def frame(self, draft: Draft) -> Frame:
+        """The frame of a draft, as an owner heads it."""
+        return Frame(
+            offset=draft.offset,
+            head=self.reader.head,
+            owner="o",
+            epoch=self.book.cursor.epoch,
+            now=draft.now,
+            rules=RULES,
+            tzdata=self.tzdata,
+            settings=SETTINGS_DIGEST,
+            inputs=[InputPosition(topic, topic, offset) for topic, offset in self.consumed.items()],
+            slices=draft.slices,
+            outputs_sent_through=-1,
+            events=draft.events,
+        )
 
 
 class Hand:

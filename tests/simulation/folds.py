@@ -8,6 +8,7 @@ from minutebook.domain import book as state
 from minutebook.domain import view_rows
 from minutebook.domain.book import Book
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_retention import Retention
 from minutebook.log.apply import take
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken
@@ -27,11 +28,15 @@ def folded(records: Sequence[RawRecord], commit_every: int = 1) -> MemoryRows:
 
 
 def viewed(
-    records: Sequence[RawRecord], drain_every: int = 1, hot_max: int = 32_768, retention_days: int = 30
+    records: Sequence[RawRecord],
+    drain_every: int = 1,
+    hot_max: int = 32_768,
+    retention_days: int = 30,
+    partition: int = 0,
 ) -> tuple[PartitionView, MemoryRows]:
-    """The view of partition 0, and its rows."""
+    """The view of a partition, and its rows."""
     rows = MemoryRows(view_rows.FAMILIES)
-    view, reader = PartitionView(rows, 0, hot_max, retention_days), FrameReader()
+    view, reader = PartitionView(rows, partition, hot_max, Retention(retention_days)), FrameReader()
     for number, record in enumerate(records, 1):
         found = reader.take(record)
         if isinstance(found, Taken):

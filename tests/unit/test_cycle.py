@@ -418,6 +418,31 @@ def test_what_an_idle_pulse_repeats_must_be_the_last_word(desk: Desk, hand: Hand
     assert desk.core.is_news(last_report(desk))
 
 
+def test_an_offer_that_came_back_is_news(desk: Desk, hand: Hand) -> None:
+    """Between the two full pulses a slot was offered elsewhere."""
+    hand.pulse(4, held=[])
+    desk.cycle()
+    hand.pulse(3)
+    desk.cycle()
+    hand.pulse(4, held=[])
+    assert desk.core.is_news(last_report(desk))
+
+
+def test_an_idle_pulse_without_which_its_session_could_not_be_granted_anything_is_news(
+    desk: Desk, hand: Hand
+) -> None:
+    """The first offers nothing as long as it is void, the other has not been heard for almost two pulses."""
+    session = desk.sessions.get(hand.name)
+    assert session is not None
+    for after_ms, is_void, is_news in ((3_000, False, False), (3_000, True, True), (5_600, False, True)):
+        desk.now += after_ms
+        session.is_void = is_void
+        hand.pulse(0, held=[])
+        assert desk.core.is_news(last_report(desk)) == is_news
+        desk.cycle()
+        assert not session.is_void
+
+
 def test_while_something_waits_for_a_grant_each_pulse_is_news(desk: Desk, hand: Hand) -> None:
     desk.submit("a", after_ms=1_000)
     hand.pulse(0, held=[])

@@ -1,14 +1,14 @@
-"""What Faust's consumer hands on, and when it fetches."""
+"""What Faust's consumer commits, and when it fetches."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from types import SimpleNamespace
 
 from aiokafka import ConsumerRecord, TopicPartition
 
-from minutebook.log.port import RawRecord
-from streams.driver import GATHER_MAX_S, InputConsumer, InputThread, delay_s, reports_among, together
+from streams.driver import GATHER_MAX_S, InputConsumer, InputThread, delay_s, reports_among
 
 
 def fetched(partition: int, *offsets: int) -> list[ConsumerRecord]:
@@ -17,20 +17,6 @@ def fetched(partition: int, *offsets: int) -> list[ConsumerRecord]:
             "worker-reports", partition, at, 1_000 + at, 1, b"k", b"%d" % at, None, 1, 1, (("h", b"1"),)
         )
         for at in offsets
-    ]
-
-
-def test_the_records_of_a_partition_travel_as_one_message_at_the_last_offset() -> None:
-    places = [TopicPartition("worker-reports", number) for number in range(3)]
-    found = together({places[0]: fetched(0, 4, 5, 9), places[1]: fetched(1, 7), places[2]: []})
-    assert {
-        place.partition: [(one.offset, one.key, one.headers) for one in ones] for place, ones in found.items()
-    } == {
-        0: [(9, None, ())],
-        1: [(7, None, ())],
-    }
-    assert found[places[0]][0].value == [
-        RawRecord(at, 1_000 + at, b"k", b"%d" % at, (("h", b"1"),)) for at in (4, 5, 9)
     ]
 
 
@@ -60,6 +46,23 @@ def test_the_more_a_fetch_brought_the_longer_the_next_one_waits() -> None:
     assert waits[0] == 0.0
     assert waits == sorted(waits)
     assert waits[-1] == GATHER_MAX_S
+
+
+async def test_only_a_fetch_that_brought_nothing_lets_the_next_one_go_at_once() -> None:
+    """Not that what was fetched is asked for more often: it may not have come yet."""
+    thread, brought = InputThread.__new__(InputThread), iter((True, False))
+    thread._brought = 3
+
+    async def fetch(*request: object) -> bool:
+        return next(brought)
+
+    thread._fetch = fetch
+    assert await thread._fetch_later("assignment", 1, "request")
+    thread.consumer = SimpleNamespace(flow_active=False)  # type: ignore[assignment]  # as much as is asked
+    assert await thread._fetch_records(None, set()) == {}
+    assert thread._brought == 3
+    assert not await thread._fetch_later("assignment", 1, "request")
+    assert thread._brought == 0
 
 
 async def test_a_fetch_that_is_cancelled_while_it_waits_brought_nothing() -> None:

@@ -6,6 +6,9 @@ from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from minutebook.domain import keys
 from minutebook.domain.came_back import KEPT_MAX, CameBack
 from minutebook.domain.grants import Plan, Takers
@@ -129,6 +132,27 @@ def test_an_old_pulse_gets_nothing() -> None:
 def test_without_offers_there_are_no_takers() -> None:
     assert not Takers([session("w", 0)], NOW)
     assert Takers([session("w", 1)], NOW)
+
+
+OFFERS = st.tuples(
+    st.integers(0, 3), st.sampled_from(["t", "u", "tu"]), st.sampled_from([None, 1, 2]), st.booleans()
+)
+
+
+@given(st.lists(OFFERS, max_size=6), st.integers(0, 2))
+@settings(deadline=None)
+def test_the_first_of_many_is_found_without_an_order_of_them_all(
+    offers: list[tuple[int, str, int | None, bool]], planned: int
+) -> None:
+    sessions = [
+        session(f"w{number}", offer, tasks, cap, stamp=NOW if is_heard else 0)
+        for number, (offer, tasks, cap, is_heard) in enumerate(offers)
+    ]
+    for one in sessions:
+        one.planned = min(planned, one.offer)
+    for task in "tu":
+        assert Takers(sessions, NOW).first("default", task) is Takers(sessions, NOW).best("default", task)
+    assert Takers(sessions, NOW).first("mail", "t") is None
 
 
 def test_grants_left_untaken_stay_queued() -> None:

@@ -49,6 +49,13 @@ def test_the_same_pulse_again_counts_once() -> None:
     assert compare_held(one, [], 10, 3).lost == [10]
 
 
+def test_a_full_pulse_renews_what_it_says_and_the_same_one_nothing() -> None:
+    one, said = session(), full()
+    for pulse in (said, said, full(tasks=["other"]), said):
+        one.full(pulse)
+        assert one.tasks == frozenset(pulse.tasks)
+
+
 def test_a_session_nobody_heard_offers_nothing() -> None:
     assert Session(NAME).free() == 0
     assert not Session(NAME).may_be_granted(0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from minutebook.errors import SettingsError
 from minutebook.history.steps import Wanted
@@ -50,8 +52,28 @@ def test_a_stretch_is_proved_to_be_a_part_of_the_chain(records: CopiedLog, tmp_p
     report = verify(FileLog(tmp_path / "out"), [0])
     assert report.ok
     assert report.partitions[0].head == stretch.head_after
-    assert report.partitions[0].unchecked == f"this stretch begins at offset {first}: nothing can be folded"
+    assert report.partitions[0].unchecked == [f"this stretch begins at offset {first}: nothing can be folded"]
     assert report.partitions[0].digest == ""
+
+
+@pytest.mark.parametrize("edit", ["last record", "end"])
+def test_files_that_end_otherwise_than_they_were_exported_are_found(
+    edit: str, records: CopiedLog, tmp_path: Path
+) -> None:
+    """Somebody has made the hash of the file anew, too."""
+    everything = list(records.read(0, *records.bounds(0)))
+    manifest = export(records, tmp_path / "out", [0])
+    changed = everything[:-1]
+    if edit == "last record":
+        changed.append(everything[-1]._replace(key=b"k"))
+    other = export(CopiedLog(changed), tmp_path / "other", [0])
+    (tmp_path / "other" / "partition-0.avro").rename(tmp_path / "out" / "partition-0.avro")
+    stretch = replace(other.stretches[0], head_after=manifest.stretches[0].head_after)
+    manifest = replace(manifest, stretches=[stretch])
+    (tmp_path / "out" / MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    (found,) = verify(FileLog(tmp_path / "out"), [0]).findings
+    assert found.last == stretch.end - 1
+    assert "another head than the files were exported with" in found.what
 
 
 def test_a_changed_file_is_refused(records: CopiedLog, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from minutebook.domain.fold import fold
 from minutebook.log.port import RawRecord
 from minutebook.store.memory import MemoryRows
 from minutebook.wire.frames import Frame, placed
-from replay.permits import PermitAudit
+from replay.permits import FAMILY, PermitAudit, unpaired
+from replay.report import Finding
 from replay.verify import verify
 from tests.simulation.copies import CopiedLog
 from tests.simulation.office import Office, shuffled
@@ -49,20 +50,32 @@ def returned(*permits: int) -> list[Event]:
 
 def audited(*partitions: list[list[Event]]) -> list[str]:
     """What is found in logs with one frame a list of events."""
-    audit = PermitAudit()
+    found: list[Finding] = []
+    left = []
     for partition, frames in enumerate(partitions):
+        rows = MemoryRows((FAMILY,))
+        audit = PermitAudit(partition, rows)
         book = Book(MemoryRows(FAMILIES))
         for offset, events in enumerate(frames):
             frame = Frame(offset, bytes(32), "o", 1, NOW + offset, 1, "", b"", [], [], -1, events)
             for event, token in placed(frame):
                 fold(book, event, token, frame.now)
-            audit.take(partition, frame, book)
-    return [finding.what for finding in audit.findings()]
+            audit.take(frame, book)
+            rows.write({FAMILY: audit.pending()}, [])
+        found += audit.findings
+        left.append(list(audit.left()))
+    read = {partition: len(frames) - 1 for partition, frames in enumerate(partitions)}
+    return [finding.what for finding in (*found, *unpaired(left, read))]
 
 
 def test_permits_on_their_way_and_back_are_found_good() -> None:
     home = [[copied(1)], [granted(USER)], returned(FIRST), [granted(USER)]]
     assert audited(home, [[], received(FIRST), [released(FIRST)]]) == []
+
+
+def test_a_permit_that_is_used_twice_is_found() -> None:
+    (found,) = audited([[copied()], [granted(USER)]], [[], received(FIRST), received(FIRST)])
+    assert "never granted to this partition" in found
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from minutebook.domain import events as facts
 from minutebook.domain.offers import TASKS_MAX
 from minutebook.domain.records import FullPulse, Pulse, QueueOffer, Report
+from minutebook.domain.senseless import HELD_MAX, QUEUES_MAX
 from minutebook.log.port import RawRecord
 from minutebook.wire import codec
-from streams.reports import HELD_MAX, QUEUES_MAX
 from streams.sessions import Sessions
 from streams.window_of_reports import hear_again
 from tests.simulation.desk import T0, TASK, Desk, Hand, rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minutebook.domain import events as facts
+from minutebook.domain.offers import WITHDRAW_MS
 from streams.sessions import DEADLINE_KEPT_MS
 from tests.simulation.desk import T0, Desk, Hand, rows
 
@@ -72,3 +73,19 @@ def test_a_deadline_that_has_passed_is_not_kept(desk: Desk, hand: Hand) -> None:
     hand.pulse(0, held=[hand.last_token])
     desk.cycle()
     assert desk.sessions.next_deadline(end) == end + LEASE_MS
+
+
+def test_a_grant_that_nobody_acknowledged_is_a_deadline(desk: Desk, hand: Hand) -> None:
+    session = desk.sessions.get(hand.name)
+    assert session is not None
+    hand.pulse(1, held=[hand.last_token])
+    desk.submit("b")
+    desk.cycle()
+    desk.cycle(1)
+    [(_, token)] = hand.take()
+    lease_end = session.lease_end()
+    assert (
+        desk.sessions.next_deadline(lease_end) == lease_end
+    )  # the broker has not acknowledged the inbox record yet
+    session.sent_at[token >> 16] = desk.now
+    assert desk.sessions.next_deadline(lease_end) == desk.now + WITHDRAW_MS

@@ -30,7 +30,7 @@ from minutebook.domain.commands import (
 )
 from minutebook.domain.operation import OperationFilter
 from minutebook.domain.view import PartitionView
-from minutebook.domain.view_audit import AT_MAX, Audited, audit_start, audited
+from minutebook.domain.view_audit import AT_MAX, Audited, audited
 from minutebook.domain.view_rows import FAMILIES
 from minutebook.store.memory import MemoryRows
 from tests.simulation.log_maker import T0, LogMaker, submit
@@ -54,7 +54,7 @@ class Office:
         self.maker.clock.advance(1)
 
     def kept(self, tenant: str = "acme", at: int = AT_MAX) -> list[Audited]:
-        return list(audited(self.view, tenant, audit_start(self.view.prefix, tenant, at)))
+        return list(audited(self.view, tenant, at))
 
 
 @pytest.fixture

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from minutebook.domain import view_index, view_lists
 from minutebook.domain.events import Event
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_lists import Filter, span_of
-from minutebook.domain.view_rows import DAY_MS, digest
+from minutebook.domain.view_retention import Retention
+from minutebook.domain.view_rows import DAY_MS, FORMAT, digest
 from tests.unit.test_view import HOUR, TENANT, Reader, T, dead, due_granted, failed, submitted, succeeded
 
 DAYS = 3
@@ -20,7 +22,7 @@ class KeepingReader(Reader):
 
     def __init__(self, *, is_committing: bool = True) -> None:
         super().__init__()
-        self.view = PartitionView(self.rows, 3, retention_days=DAYS)
+        self.view = PartitionView(self.rows, 3, retention=Retention(DAYS))
         self.is_committing = is_committing
         self.frame(submitted(cron="0 0 * * *"))
 
@@ -61,7 +63,7 @@ def test_history_goes_by_the_day(is_committing: bool) -> None:
         reader.succeed(day)
     assert reader.days() == [6, 7, 8, 9]
     assert next(reader.rows.scan("executions", b"", None))[0][2:6] == (T // DAY_MS + 6).to_bytes(4, "big")
-    again = PartitionView(reader.rows, 3, retention_days=DAYS)
+    again = PartitionView(reader.rows, 3, retention=Retention(DAYS))
     assert again.is_of_this_format()
     assert again.kept_from == T // DAY_MS + 6
 
@@ -100,7 +102,7 @@ def test_commits_make_no_difference() -> None:
         reader.now += 30 * DAY_MS
         reader.frame()
         reader.commit()
-        assert reader.days() == [0, 3, 6]
+        assert reader.days() == [3, 6]
         digests.add(digest(reader.rows, 3))
     assert len(digests) == 1
 
@@ -108,10 +110,27 @@ def test_commits_make_no_difference() -> None:
 def test_another_retention_is_another_view() -> None:
     reader = KeepingReader()
     reader.succeed(5)
-    assert not PartitionView(reader.rows, 3, retention_days=DAYS + 1).is_of_this_format()
+    assert not PartitionView(reader.rows, 3, retention=Retention(DAYS + 1)).is_of_this_format()
 
 
 def test_an_empty_view_begins_with_any_retention() -> None:
     reader = Reader()
     reader.now += HOUR
-    assert PartitionView(reader.rows, 3, retention_days=1).is_of_this_format()
+    assert PartitionView(reader.rows, 3, retention=Retention(1)).is_of_this_format()
+
+
+def test_rows_of_another_version_are_not_read_as_ours() -> None:
+    reader = KeepingReader()
+    reader.succeed(5)
+    cursor = msgspec.structs.replace(reader.view.cursor, format=FORMAT - 1)
+    pending = {
+        "cursors": {reader.view.prefix: msgspec.msgpack.encode(cursor)},
+        "retention": {reader.view.prefix: msgspec.msgpack.encode([DAYS, 20_000])},
+    }
+    reader.rows.write(pending, [])
+    again = PartitionView(reader.rows, 3, retention=Retention(DAYS))
+    assert not again.is_of_this_format()
+    reader.rows.write({}, again.reset())
+    again.fold([submitted()], T, 0)
+    reader.rows.write(*again.drain())
+    assert again.is_of_this_format()

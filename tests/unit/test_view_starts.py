@@ -34,7 +34,11 @@ def test_what_starts_early_is_punctual() -> None:
 
 def started(reader: Reader, minute: int) -> list[tuple[int, int]]:
     reader.commit()
-    return view_starts.read(reader.rows, reader.view.prefix, TENANT, minute)
+    return at_minute(reader.rows, 3, TENANT, minute)
+
+
+def at_minute(rows: MemoryRows, partition: int, tenant: str, minute: int) -> list[tuple[int, int]]:
+    return dict(view_starts.read(rows, partition, tenant, minute, minute)).get(minute, [])
 
 
 def test_attempts_are_counted_in_the_minute_in_which_they_start() -> None:
@@ -83,5 +87,19 @@ def test_partitions_and_tenants_are_apart() -> None:
         view.fold([submitted("a"), due_granted(f"a:{T}")], T, 0)
         rows.write(*view.drain())
     for view in views:
-        assert view_starts.read(rows, view.prefix, TENANT, T // MINUTE) == [(0, 1)]
-        assert view_starts.read(rows, view.prefix, "other", T // MINUTE) == []
+        assert at_minute(rows, view.partition, TENANT, T // MINUTE) == [(0, 1)]
+        assert at_minute(rows, view.partition, "other", T // MINUTE) == []
+
+
+def test_a_stretch_of_minutes_is_read_in_order_over_the_hours_of_one_tenant_alone() -> None:
+    reader = Reader()
+    reader.frame(*(submitted(f"j{number}") for number in range(200)))
+    reader.frame(submitted("x", tenant=f"{TENANT}-2"))
+    first = reader.now // MINUTE
+    for number in range(200):
+        reader.now = (first + number) * MINUTE
+        reader.frame(due_granted(f"j{number}:{T}"))
+    found = list(view_starts.read(reader.rows, 3, TENANT, first + 50, first + 170))
+    assert [minute for minute, _ in found] == list(range(first + 50, first + 171))
+    assert all(sum(count for _, count in buckets) == 1 for _, buckets in found)
+    assert list(view_starts.read(reader.rows, 3, TENANT[:-1], first, first + 200)) == []

@@ -1,0 +1,70 @@
+"""What came of decisions that were made again, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from replay.report import Finding
+
+
+class PartitionDecided(msgspec.Struct, kw_only=True):
+    """One partition: `equal` events came out as they are, `allowed` need not have been but may be, `unchecked` could not be
+    decided again, by reason."""
+
+    partition: int
+    frames: int = 0
+    equal: int = 0
+    allowed: int = 0
+    unchecked: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+class Decided(msgspec.Struct, kw_only=True):
+    """All of it. `inputs`: why there were none to read; empty if there were."""
+
+    ok: bool
+    inputs: str
+    partitions: list[PartitionDecided]
+    findings: list[Finding]
+
+    def unchecked(self) -> Counter[str]:
+        """Events that could not be decided again, by reason."""
+        total: Counter[str] = Counter()
+        for partition in self.partitions:
+            total.update(partition.unchecked)
+        return total
+
+
+def write_decided_json(decided: Decided) -> str:
+    """One JSON object, in a stable shape."""
+    return msgspec.json.format(msgspec.json.encode(decided), indent=2).decode()
+
+
+def write_decided(decided: Decided, console: Console) -> None:
+    """A row per partition, then what could not be decided again, and what came out differently."""
+    table = Table(title="Events decided again", title_justify="left")
+    for column in ("partition", "frames", "equal", "allowed", "unchecked", "different"):
+        table.add_column(column, justify="right")
+    different = Counter(finding.partition for finding in decided.findings)
+    for item in decided.partitions:
+        counts = (
+            item.frames,
+            item.equal,
+            item.allowed,
+            sum(item.unchecked.values()),
+            different[item.partition],
+        )
+        table.add_row(str(item.partition), *(str(count) for count in counts))
+    console.print(table)
+    if decided.inputs:
+        console.print(decided.inputs, markup=False)
+    for reason, count in sorted(decided.unchecked().items()):
+        console.print(f"unchecked: {count}, {reason}", markup=False)
+    for finding in decided.findings:
+        console.print(f"[red]DIFFERENT[/red] {finding.place()}, ", end="")
+        console.print(finding.what, markup=False)
+    if decided.ok:
+        console.print("What could be decided again came out as it is on record.")

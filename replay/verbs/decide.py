@@ -1,0 +1,50 @@
+"""`python -m replay decide`."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from minutebook.log.settings import KafkaSettings
+from replay.decided import write_decided, write_decided_json
+from replay.deciding import decide_again
+from replay.inputs import FileInputs, Inputs, KafkaInputs
+from replay.verbs.common import ExitCode, Files, Output, Topic, UntilText, opened, progress, until_of
+
+
+def decide(
+    topic: Topic = None,
+    files: Files = None,
+    partition: Annotated[
+        list[int] | None,
+        typer.Option(min=0, help="Only this one; may be given again.", envvar="MINUTEBOOK_REPLAY_PARTITION"),
+    ] = None,
+    until: UntilText = None,
+    output: Output = "table",
+) -> None:
+    """Make each decision again from the commands, mail and reports behind it, as far as they are kept, and compare.
+
+    Exit code 0: all that could be decided again came out as it is on record. 1: a difference, named with partition, offset and
+    event, or a log that is not whole. 2: wrong usage. 3: no such topic. 5: Kafka cannot be reached.
+    """
+    end = until_of(until)
+    with opened(topic, files) as log:
+        inputs: Inputs = KafkaInputs(KafkaSettings()) if files is None else FileInputs(files)
+        with closing(inputs):
+            known = log.partitions()
+            partitions = known if partition is None else [one for one in known if one in partition]
+            if not partitions:
+                raise typer.BadParameter(
+                    f"there is no such partition: 0 to {known[-1]}", param_hint="--partition"
+                )
+            with progress(log, partitions) as advance:
+                decided = decide_again(log, inputs, partitions, end, advance)
+    if output == "json":
+        typer.echo(write_decided_json(decided))
+    else:
+        write_decided(decided, Console())
+    if not decided.ok:
+        raise typer.Exit(ExitCode.NO)
