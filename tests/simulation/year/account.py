@@ -40,6 +40,8 @@ class Account:
         """Its open executions, those that are held too."""
         self.held: list[str] = []
         self._through = NONE_AT
+        self._known_at: int | None = None
+        """The next instant as it was before calendars changed that have not moved it, for it had come due."""
         self._anchor_at = accepted_at
         self._paused_at = self._resumed_at = NONE_AT
         self._define(command, accepted_at, now)
@@ -49,6 +51,9 @@ class Account:
         self.timing = command.timing or Timing()
         self.is_once = command.cron is None and command.every_ms is None
         self.instants = instants_of(command, self._anchor_at, after, HORIZON)
+        if self.is_once:  # later than all that is on record
+            self.instants = [max(self.instants[0], self._through + 1)]
+        self._known_at = None
         self._nominal, self._next, self._since = self.instants, 0, now
         self._dates = dates_of(command, self.instants) if self.timing.calendars else []
         self._choose(after)
@@ -80,18 +85,22 @@ class Account:
 
     # -- calendars
 
-    def dates_changed(self, now: int) -> None:
-        """A calendar of its tenant is another one. What is due already is decided as such, unless a pause holds it back: then
-        from the next instant on, as it was known. A schedule that has come to its end stays there; whether it has, is known
-        when all changes that are on record were followed."""
-        first, after = self.first, max(now, self._through)
-        if self.status == "paused" and first is not None:
-            after = min(first - 1, after)
+    def dates_changed(self, now: int, *, is_undecided: bool) -> None:
+        """A calendar of its tenant is another one. What is due already is decided as such, unless a pause holds it back, or
+        the job comes from another command of this frame, `is_undecided`: then from the next instant on, as it was known. A
+        schedule that has come to its end stays there; whether it has, is known when all changes that are on record were
+        followed."""
+        known = self.first if self._known_at is None else self._known_at
+        is_held_back = self.status == "paused" or is_undecided
+        self._known_at = known if is_held_back and known is not None and known <= now else None
+        after = max(now, self._through) if self._known_at is None else self._known_at - 1
         if self._dates and not self._ended:
             self._choose(after)
 
     def dates_followed(self) -> None:
         """Its next instant was computed anew, by all calendars as they are now."""
+        if self.status == "active":
+            self._known_at = None
         self._ended = self._ended or self._has_ended
 
     def _choose(self, after: int) -> None:
@@ -181,9 +190,9 @@ class Account:
         if self.status != "paused":
             yield f"is resumed while it is {self.status}"
         self.status = "active"
-        self._resumed_at = now
-        if is_caught_up:
-            self._since = now
+        self._resumed_at = self._since = now
+        if not is_caught_up:
+            self._known_at = None
 
     def left_out(self, stamp: int) -> Iterator[str]:
         """Nothing of a pause that ended at `stamp` may be left."""
@@ -256,6 +265,7 @@ class Account:
         self._next = max(self._next, end)
         self._ended = self._ended or self._has_ended
         self._through = max(self._through, through)
+        self._known_at = None
 
     def _seen(self, through: int) -> Iterator[str]:
         """Nothing that was due by then may be left; jitter may hold it back."""

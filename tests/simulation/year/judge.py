@@ -45,6 +45,10 @@ class Judge:
         """By tenant."""
         self._resumed: list[tuple[str, Account, int]] = []
         """Jobs whose pause ended in this frame: (job id, account, when)."""
+        self._undecided: set[Account] = set()
+        """Jobs that a command of this frame made, resumed or edited: what they owe is decided after it."""
+        self._edits: list[facts.JobEdited] = []
+        """Those that this frame has yet to come to."""
         self._behind: list[_Piece] = []
         self._is_over = False
         self._now = 0
@@ -65,6 +69,8 @@ class Judge:
         if now < self._now:
             self._fault("the owner", f"goes back from {self._now} to {now}")
         self._now = now
+        placed = list(placed)
+        self._edits = [event for event, _ in placed if isinstance(event, facts.JobEdited)]
         for event, token in placed:
             take = _TAKES.get(type(event))
             if take is not None:
@@ -74,6 +80,7 @@ class Judge:
         for job_id, account, stamp in self._resumed:
             self._say(job_id, account.left_out(stamp))
         self._resumed.clear()
+        self._undecided.clear()
 
     def year_over(self) -> None:
         """Everything that has come due must be accounted for by now."""
@@ -100,6 +107,7 @@ class Judge:
         account = self.accounts[event.tenant, event.job_id] = Account(
             command, stamp, self._now, self._calendars[event.tenant]
         )
+        self._undecided.add(account)
         self._check_next(event.job_id, account, event.next_at)
 
     def _paused(self, event: facts.JobPaused, token: int) -> None:
@@ -108,6 +116,7 @@ class Judge:
 
     def _resume(self, event: facts.JobResumed, token: int) -> None:
         account = self.accounts[event.tenant, event.job_id]
+        self._undecided.add(account)
         self._say(event.job_id, account.resumed(self._now, is_caught_up=event.is_caught_up))
         if not event.is_caught_up and not account.is_once:
             self._resumed.append((event.job_id, account, self._sent[event.command_id][1]))
@@ -118,6 +127,17 @@ class Judge:
         account = self.accounts[event.job.tenant, event.job.job_id]
         found = account.edited(command.job, stamp, event.job.next_at, self._now)
         self._say(event.job.job_id, found)
+        self._undecided.add(account)
+        del self._edits[0]
+
+    def _decided_at(self, tenant: str, job_id: str) -> int:
+        """When instants of a job that are on record here were decided: what one owes that another command of this frame
+        changed before is decided with its next edit, as of the stamp of that."""
+        if self._edits and self.accounts[tenant, job_id] in self._undecided:
+            for event in self._edits:
+                if (event.job.tenant, event.job.job_id) == (tenant, job_id):
+                    return self._sent[event.job.command_id][1]
+        return self._now
 
     def _cancelled(self, event: facts.JobCancelled, token: int) -> None:
         account = self.accounts[event.tenant, event.job_id]
@@ -132,7 +152,8 @@ class Judge:
         if self._is_behind(account, event, event.first_at):
             return
         stretch = (event.reason, event.first_at, event.last_at, event.count)
-        self._say(f"{event.job_id}:{event.first_at}", account.skipped(*stretch, self._now, self._idle_at))
+        now = self._now if event.reason == "paused" else self._decided_at(event.tenant, event.job_id)
+        self._say(f"{event.job_id}:{event.first_at}", account.skipped(*stretch, now, self._idle_at))
         if event.next_at != UNCHANGED:
             self._check_next(event.job_id, account, event.next_at)
 
@@ -146,7 +167,7 @@ class Judge:
             if is_held != (event.cause == "overlap"):
                 self._fault(name, f"is placed at {place_at} for {event.cause}")
             take = account.waits if is_held else account.made_up
-            self._say(name, take(scheduled_at, due_at, self._now))
+            self._say(name, take(scheduled_at, due_at, self._decided_at(event.tenant, event.job_id)))
             status, ready_at = ("held", due_at) if is_held else ("scheduled", max(due_at, place_at))
             self._open((event.tenant, name), Execution(account, status, ready_at))
             if is_held:
@@ -177,7 +198,7 @@ class Judge:
         else:
             calendars.pop(event.name, None)
         for account in self._accounts_of(event.tenant, event.name):
-            account.dates_changed(self._now)
+            account.dates_changed(self._now, is_undecided=account in self._undecided)
 
     def _rescheduled(self, event: facts.JobsRescheduled, token: int) -> None:
         """The jobs of a calendar follow a change of it, a moment later; one whose instant is unchanged is not named."""
@@ -210,7 +231,7 @@ class Judge:
         self._came(event, -1, "queued")
 
     def _came(self, event: Any, token: int, status: str) -> None:
-        tenants, now = event.tenants, self._now
+        tenants = event.tenants
         rows = zip(
             event.tenant, event.executions, event.scheduled_at, event.due_at, event.next_at, strict=True
         )
@@ -219,7 +240,7 @@ class Judge:
             if next_at == UNCHANGED:
                 self._wait_over(key, status, token)
             else:
-                self._instant(key, scheduled_at, due_at, next_at, now, status, token)
+                self._instant(key, scheduled_at, due_at, next_at, status, token)
             token += token >= 0
 
     def _instant(
@@ -228,7 +249,6 @@ class Judge:
         scheduled_at: int,
         due_at: int,
         next_at: int,
-        now: int,
         status: str,
         token: int,
     ) -> None:
@@ -236,7 +256,7 @@ class Judge:
         account = self.accounts[key[0], job_id]
         if suffix != str(scheduled_at):
             self._fault(key[1], f"is not of {scheduled_at}")
-        self._say(key[1], account.ran(scheduled_at, due_at, now))
+        self._say(key[1], account.ran(scheduled_at, due_at, self._decided_at(key[0], job_id)))
         self._open(key, Execution(account, status, due_at, token))
         if self._behind:
             self._judge_behind(is_over=False)

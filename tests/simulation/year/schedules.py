@@ -12,6 +12,7 @@ from minutebook.domain.timing import Timing
 SECOND: Final = 1_000
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
+HALF: Final = HOUR // 2
 DAY: Final = 24 * HOUR
 START: Final = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000
 END: Final = int(datetime(2027, 1, 1, tzinfo=UTC).timestamp()) * 1_000
@@ -56,7 +57,7 @@ def daily(chance: random.Random) -> Fields:
     """Once a day, or on some days, at an hour or half of one; nights of clock changes are hit often."""
     hour, minute = chance.choice((0, 1, 2, 2, 2, 3, 6, 9, 12, 18, 23)), chance.choice(MINUTES)
     days = chance.choice(
-        ("* * *",) * 6 + ("* * 1-5", "* * 0,6", "*/2 * *", "1-15 * *", "13 * 5", "1,10,20 * 1")
+        ("* * *",) * 3 + ("* * 1-5", "* * 0,6", "*/2 * *", "1-15 * *", "13 * 5", "1,10,20 * 1")
     )
     return {"cron": f"{minute} {hour} {days}", "zone": zone_name(chance)}
 
@@ -64,14 +65,22 @@ def daily(chance: random.Random) -> Fields:
 def few_a_day(chance: random.Random) -> Fields:
     """Several times a day."""
     cron = chance.choice(
-        ("0 9,17 * * *", "30 0-3 * * *", "0 */6 * * *", "*/30 2 * * *", "30 1,2,3 * * *", "0 8-18/5 * * 1-5")
+        (
+            "0 9,17 * * *",
+            "30 0-3 * * *",
+            "0 */6 * * *",
+            "*/30 2-4 * * *",
+            "30 1,2,3 * * *",
+            "0 8-18/5 * * 1-5",
+        )
     )
     return {"cron": cron, "zone": zone_name(chance)}
 
 
 def hourly(chance: random.Random) -> Fields:
-    """Every hour or half of one; not a quarter off all others, that would be a moment of its own each time."""
-    cron = chance.choice(("0 * * * *", "30 * * * *", "@hourly", "*/30 * * * *", "*/30 6-20 * * 1-5"))
+    """Every hour, or half of one for a part of the day; not a quarter off all others, that would be a moment of its own
+    each time."""
+    cron = chance.choice(("0 * * * *", "30 * * * *", "@hourly", "*/30 0-5 * * *", "*/30 6-20 * * 1-5"))
     return {"cron": cron, "zone": chance.choice(ZONES)}
 
 
@@ -109,22 +118,22 @@ def seconds(chance: random.Random) -> Fields:
     """Six and seven fields."""
     cron = chance.choice(
         (
-            "30 15 6 * * *",
-            "15,45 30 2 * * *",
+            "30 15 6 * * MON",
+            "15,45 30 2 ? * SUN",
             "0 30 2 ? * MON-FRI 2026",
             "59 59 23 L * ?",
-            "10 0 12 * * ? 2025-2027",
+            "10 0 12 ? * 2,4 2025-2027",
         )
     )
     return {"cron": cron, "zone": chance.choice(ZONES_OF_SECONDS)}
 
 
 def interval(chance: random.Random) -> Fields:
-    """An interval, counted from a start on a quarter of an hour or from the moment of the submission."""
+    """An interval, counted from a start on half an hour or from the moment of the submission."""
     every_ms = chance.choice((DAY, DAY, 7 * DAY, 36 * HOUR, 12 * HOUR, 15 * HOUR, 25 * HOUR))
     given: Fields = {"every_ms": every_ms}
     if chance.random() < 0.9:
-        given["timing"] = {"start_at": quarter(chance, START, START + 30 * DAY)}
+        given["timing"] = {"start_at": quarter(chance, START, START + 30 * DAY) // HALF * HALF}
     return given
 
 
@@ -134,9 +143,9 @@ def every_text(chance: random.Random) -> Fields:
 
 
 def minutes(chance: random.Random) -> Fields:
-    """Every few minutes, for a day or so."""
-    start = START + chance.choice(BUSY_DAYS) * DAY + chance.randint(0, 12) * HOUR
-    timing = {"start_at": start, "end_at": start + chance.randint(6, 30) * HOUR}
+    """Every few minutes, for some hours."""
+    start = START + chance.choice(BUSY_DAYS) * DAY + chance.randint(0, 4) * HOUR
+    timing = {"start_at": start, "end_at": start + chance.randint(2, 10) * HOUR}
     cron = chance.choice(("* * * * *", "*/2 * * * *", "*/5 * * * *", "2-58/4 * * * *"))
     return {"cron": cron, "zone": zone_name(chance), "timing": timing}
 
@@ -165,9 +174,9 @@ def quarter(chance: random.Random, first: int, last: int) -> int:
 
 
 KINDS: Final[tuple[tuple[Callable[[random.Random], Fields], int], ...]] = (
-    (daily, 590),
+    (daily, 594),
     (few_a_day, 60),
-    (hourly, 10),
+    (hourly, 6),
     (hashed, 50),
     (special, 80),
     (seconds, 30),
@@ -184,22 +193,22 @@ def schedule(chance: random.Random) -> Fields:
     kinds, weights = zip(*KINDS, strict=True)
     (kind,) = chance.choices(kinds, weights)
     found: Fields = kind(chance)
-    timing = {**_policies(chance, is_once=kind is once), **found.get("timing", {})}
+    timing = {**_policies(chance, kind), **found.get("timing", {})}
     return found | {"timing": Timing(**timing) if timing else None}
 
 
-def _policies(chance: random.Random, *, is_once: bool) -> Fields:
+def _policies(chance: random.Random, kind: Callable[[random.Random], Fields]) -> Fields:
     found: Fields = {}
     if chance.random() < 0.3:
         found["misfire"] = chance.choice(("latest", "none", "all"))
-    if chance.random() < 0.01:
+    if kind is not hourly and chance.random() < 0.004:
         found["jitter_ms"] = chance.choice((1, 5 * SECOND, 10 * MINUTE, HOUR))
-    if is_once:
+    if kind is once:
         return found
     if chance.random() < 0.3:
         found["misfire_window_ms"] = chance.choice((10 * SECOND, HOUR, 6 * HOUR, 30 * DAY))
         found["misfire_max"] = chance.choice((1, 2, 7, 500))
-    if chance.random() < 0.3:
+    if kind is not hourly and chance.random() < 0.3:
         found["overlap"] = chance.choice(("skip", "queue_one", "queue_all", "cancel_running"))
     if chance.random() < 0.1:
         found["max_runs"] = chance.choice((1, 2, 10, 200))

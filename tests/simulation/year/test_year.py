@@ -24,7 +24,7 @@ def test_every_instant_of_a_thousand_schedules_runs_or_is_skipped_for_a_true_rea
     year.run()
     assert year.judge.faults == []
     found = year.judge.instants()
-    assert 800_000 < found.total() < 1_000_000, f"{year.cycles} cycles: {dict(found)}"
+    assert 700_000 < found.total() < 1_000_000, f"{year.cycles} cycles: {dict(found)}"
     assert min(found[how] for how in ("run", "held", "made up for", "misfire", "paused", "overlap")) > 1_000
 
 
