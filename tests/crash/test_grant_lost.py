@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from minutebook import ids
 from minutebook.domain import events as facts
 from tests.crash.checker import verdict
 from tests.crash.raw_worker import grants_of
@@ -26,7 +27,8 @@ def test_lost_inbox_record_is_withdrawn_and_granted_again(stack: Stack, others: 
 
     stack.await_done()
     assert verdict(stack) == []
-    (execution,) = {name for event in stack.log.events(facts.GrantsReturned) for name in event.executions}
+    returned = {name for event in stack.log.events(facts.GrantsReturned) for name in event.executions}
+    (execution,) = {name for name in returned if ids.job_of(name) == command.job_id}
     first, second = grants_of(stack.log, execution)
     assert second > first
     starts = [one for one in stack.witness() if one.moment == "start" and one.execution == execution]
