@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from fastavro import parse_schema, reader, writer
@@ -156,23 +156,31 @@ class Cut:
                 self.start, self.head_before = self.end, self.head
 
 
+M = TypeVar("M", bound=Manifest)
+
+
+def manifest_in(folder: Path, name: str, kind: type[M], known: int) -> M:
+    """The manifest `name`. Raises SettingsError where it is none, of another format than `known`, or its files are others."""
+    try:
+        manifest = msgspec.json.decode((folder / name).read_bytes(), type=kind)
+    except (OSError, msgspec.DecodeError) as error:
+        raise SettingsError(f"{folder} holds no export: {error}") from error
+    if manifest.format != known:
+        raise SettingsError(f"{folder} is of format {manifest.format}, {known} is known here")
+    for stretch in manifest.stretches:
+        path = folder / stretch.file
+        if path.parent != folder or not path.is_file() or sha256_of(path) != stretch.sha256:
+            raise SettingsError(f"{path} is not the file that was exported")
+    return manifest
+
+
 class FileLog:
     """A log that was exported into `folder`. Raises SettingsError for files that are not as the manifest says."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        try:
-            data = (folder / MANIFEST).read_bytes()
-            self.manifest = msgspec.json.decode(data, type=Manifest)
-        except (OSError, msgspec.DecodeError) as error:
-            raise SettingsError(f"{folder} holds no export: {error}") from error
-        if self.manifest.format != FORMAT:
-            raise SettingsError(f"{folder} is of format {self.manifest.format}, {FORMAT} is known here")
+        self.manifest = manifest_in(folder, MANIFEST, Manifest, FORMAT)
         self._stretches = {stretch.partition: stretch for stretch in self.manifest.stretches}
-        for stretch in self.manifest.stretches:
-            path = folder / stretch.file
-            if path.parent != folder or not path.is_file() or sha256_of(path) != stretch.sha256:
-                raise SettingsError(f"{path} is not the file that was exported")
 
     @property
     def topic(self) -> str:

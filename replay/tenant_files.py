@@ -20,7 +20,7 @@ from minutebook.errors import DecodeError, SettingsError
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken
 from minutebook.wire.frames import Frame, decode_frame, encode_frame
-from replay.files import Cut, make_new, sha256_of
+from replay.files import Cut, Manifest, Stretch, make_new, manifest_in, sha256_of
 from replay.part import bare, part_of
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 
@@ -47,29 +47,10 @@ SCHEMA: Final = parse_schema(
 )
 
 
-class TenantStretch(msgspec.Struct, frozen=True, kw_only=True):
-    """Of which records of a partition a file is: from `start` up to and without `end`.
+class TenantManifest(Manifest, frozen=True, kw_only=True):
+    """What a folder holds of one tenant: each file has what is its own of the records of a stretch."""
 
-    `head_before` and `head_after`: the chain's heads around the stretch, in hex. `sha256` is that of the file.
-    """
-
-    partition: int
-    file: str
-    start: int
-    end: int
-    head_before: str
-    head_after: str
-    sha256: str
-
-
-class TenantManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a folder holds. `partitions`: how many the log has."""
-
-    format: int
     tenant: str
-    topic: str
-    partitions: int
-    stretches: list[TenantStretch]
 
 
 class TenantRecord(NamedTuple):
@@ -107,13 +88,13 @@ def export_tenant(
     return manifest
 
 
-def _export_one(cut: Cut, folder: Path, partition: int, tenant: str) -> TenantStretch:
+def _export_one(cut: Cut, folder: Path, partition: int, tenant: str) -> Stretch:
     name = f"partition-{partition}.avro"
     with (folder / name).open("wb") as out:
         writer(out, SCHEMA, map(_datum, _parts(cut, tenant)), codec="deflate", sync_interval=1 << 20)
         out.flush()
         os.fsync(out.fileno())
-    return TenantStretch(
+    return Stretch(
         partition=partition,
         file=name,
         start=cut.start,
@@ -176,17 +157,8 @@ class TenantLog:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        try:
-            self.manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=TenantManifest)
-        except (OSError, msgspec.DecodeError) as error:
-            raise SettingsError(f"{folder} holds no export: {error}") from error
-        if self.manifest.format != FORMAT:
-            raise SettingsError(f"{folder} is of format {self.manifest.format}, {FORMAT} is known here")
+        self.manifest = manifest_in(folder, MANIFEST, TenantManifest, FORMAT)
         self._stretches = {stretch.partition: stretch for stretch in self.manifest.stretches}
-        for stretch in self.manifest.stretches:
-            path = folder / stretch.file
-            if path.parent != folder or not path.is_file() or sha256_of(path) != stretch.sha256:
-                raise SettingsError(f"{path} is not the file that was exported")
 
     @property
     def tenant(self) -> str:
@@ -250,7 +222,7 @@ class TenantLog:
     def close(self) -> None:
         """See `Log.close`: nothing is open between calls."""
 
-    def stretch(self, partition: int) -> TenantStretch:
+    def stretch(self, partition: int) -> Stretch:
         """That of a partition. Raises SettingsError where there is none."""
         found = self._stretches.get(partition)
         if found is None:

@@ -15,11 +15,12 @@ from operator import itemgetter
 import msgspec
 
 from minutebook.log.reader import CLOCK_BOUND_MS, FrameReader, Taken
+from replay.files import Stretch
 from replay.frames import reader_of
 from replay.part import bare, is_blank, part_of
 from replay.reading import Advance, Log, unheard
 from replay.report import DIFFERENT, EQUAL, NOT_ASKED, Finding
-from replay.tenant_files import Parts, TenantLog, TenantRecord, TenantStretch
+from replay.tenant_files import Parts, TenantLog, TenantRecord
 
 
 class PartReport(msgspec.Struct, kw_only=True):
@@ -75,7 +76,7 @@ def verify_part(files: TenantLog, whole: Log | None = None, advance: Advance = u
 class _Check:
     """One partition on its way."""
 
-    def __init__(self, tenant: str, stretch: TenantStretch) -> None:
+    def __init__(self, tenant: str, stretch: Stretch) -> None:
         self.findings: list[Finding] = []
         self.report = PartReport(
             partition=stretch.partition,

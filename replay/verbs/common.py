@@ -53,6 +53,15 @@ Files = Annotated[
         file_okay=False,
     ),
 ]
+Partitions = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--partition",
+        min=0,
+        help="Only this one; may be given again.",
+        envvar="MINUTEBOOK_REPLAY_PARTITION",
+    ),
+]
 UntilText = Annotated[
     str | None,
     typer.Option(
@@ -65,6 +74,14 @@ Output = Annotated[
     Literal["table", "json"],
     typer.Option("--output", "-o", help="Form of the result.", envvar="MINUTEBOOK_REPLAY_OUTPUT"),
 ]
+
+
+def chosen(there: list[int], wanted: list[int] | None) -> list[int]:
+    """The partitions of a log that are `wanted`, all of them if that is not said. Raises BadParameter."""
+    strange = sorted(set(wanted or ()) - set(there))
+    if strange:
+        raise typer.BadParameter(f"there is no partition {strange[0]}", param_hint="--partition")
+    return sorted(set(wanted)) if wanted else there
 
 
 def until_of(text: str | None) -> Until:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -12,16 +11,24 @@ from minutebook.log.settings import KafkaSettings
 from replay.decided import write_decided, write_decided_json
 from replay.deciding import decide_again
 from replay.inputs import FileInputs, Inputs, KafkaInputs
-from replay.verbs.common import ExitCode, Files, Output, Topic, UntilText, opened, progress, until_of
+from replay.verbs.common import (
+    ExitCode,
+    Files,
+    Output,
+    Partitions,
+    Topic,
+    UntilText,
+    chosen,
+    opened,
+    progress,
+    until_of,
+)
 
 
 def decide(
     topic: Topic = None,
     files: Files = None,
-    partition: Annotated[
-        list[int] | None,
-        typer.Option(min=0, help="Only this one; may be given again.", envvar="MINUTEBOOK_REPLAY_PARTITION"),
-    ] = None,
+    partition: Partitions = None,
     until: UntilText = None,
     output: Output = "table",
 ) -> None:
@@ -34,12 +41,7 @@ def decide(
     with opened(topic, files, needs_whole=True) as log:
         inputs: Inputs = KafkaInputs(KafkaSettings()) if files is None else FileInputs(files)
         with closing(inputs):
-            known = log.partitions()
-            partitions = known if partition is None else [one for one in known if one in partition]
-            if not partitions:
-                raise typer.BadParameter(
-                    f"there is no such partition: 0 to {known[-1]}", param_hint="--partition"
-                )
+            partitions = chosen(log.partitions(), partition)
             with progress(log, partitions) as advance:
                 decided = decide_again(log, inputs, partitions, end, advance)
     if output == "json":

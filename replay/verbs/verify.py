@@ -17,8 +17,10 @@ from replay.verbs.common import (
     ExitCode,
     Files,
     Output,
+    Partitions,
     Topic,
     UntilText,
+    chosen,
     opened,
     progress,
     stoppable,
@@ -41,10 +43,7 @@ def verify_log(
     ] = None,
     topic: Topic = None,
     files: Files = None,
-    partition: Annotated[
-        list[int] | None,
-        typer.Option(min=0, help="Only this one; may be given again.", envvar="MINUTEBOOK_REPLAY_PARTITION"),
-    ] = None,
+    partition: Partitions = None,
     until: UntilText = None,
     heads: Annotated[
         Path | None,
@@ -108,7 +107,7 @@ def verify_log(
     end = until_of(until)
     kept = None if against is None else _kept(against)
     with opened(topic, files) as log:
-        partitions = _chosen(log.partitions(), partition)
+        partitions = chosen(log.partitions(), partition)
         copies = None if checkpoints is None else _copies(checkpoints)
         with stoppable() as is_stopped, progress(log, partitions) as advance:
             report = verify(
@@ -151,10 +150,3 @@ def _copies(folder: Path) -> Copies:
         return copies_in(folder)
     except SettingsError as error:
         raise typer.BadParameter(str(error), param_hint="--checkpoints") from error
-
-
-def _chosen(there: list[int], wanted: list[int] | None) -> list[int]:
-    strange = sorted(set(wanted or ()) - set(there))
-    if strange:
-        raise typer.BadParameter(f"there is no partition {strange[0]}", param_hint="--partition")
-    return sorted(set(wanted)) if wanted else there
