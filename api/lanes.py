@@ -11,15 +11,23 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
+import structlog
+
 from api.problems import Refused
 from minutebook.domain.commands import Command
 from minutebook.wire.codec import BATCH_BYTES_MAX, BATCH_MAX
+
+_log = structlog.get_logger()
 
 WAITING_MAX: Final = 20_000
 GATHER_MAX_S: Final = 0.05
 """So long at most commands wait for those before them to be decided: an owner may be away."""
 BUSY_MIN: Final = 2
 """So many lanes are kept busy before commands whose partition is free gather: owners work side by side."""
+LATE_S: Final = 2 * GATHER_MAX_S
+"""A record that is not decided by then marks its lane as late."""
+SHUNNED_S: Final = 1.0
+"""So long a lane that was late, or refused, is given no command that may go elsewhere."""
 _PACKED_BYTES_MAX: Final = BATCH_BYTES_MAX - (64 << 10)
 
 
@@ -50,12 +58,22 @@ class _Waiting(NamedTuple):
     sent: asyncio.Future[int]
 
 
-class _Lane:
+class Lane:
+    """What waits for a partition, and what is under way there."""
+
     def __init__(self) -> None:
         self.waiting: deque[_Waiting] = deque()
         self.emptying: asyncio.Task[None] | None = None
         self.decided: asyncio.Future[None] | None = None
         """While commands gather: until when."""
+        self.begun_at: float | None = None
+        """Since when a record is under way."""
+        self.shunned_until = 0.0
+
+    def is_late(self, now: float) -> bool:
+        """Whether its broker or its owner does not answer in time, at `now`, in seconds of the loop's clock."""
+        is_overdue = self.begun_at is not None and now - self.begun_at > LATE_S
+        return is_overdue or now < self.shunned_until
 
 
 class Lanes:
@@ -65,21 +83,27 @@ class Lanes:
         self._append = append
         self._decided = decided
         self._timeout_s = timeout_s
-        self._lanes = [_Lane() for _ in range(partitions)]
+        self._lanes = [Lane() for _ in range(partitions)]
         self._chosen = 0
 
     def choose(self) -> int:
-        """The partition for a command that may go to any: where others gather, else where none is under way."""
-        if not self._lanes[self._chosen].waiting:
-            busy = sum(lane.emptying is not None for lane in self._lanes)
-            self._chosen = self._next(is_busy=busy >= min(BUSY_MIN, len(self._lanes)))
+        """The partition for a command that may go to any: where others gather, else where none is under way; if it can be
+        helped not where answers are late, for there commands would gather most.
+        """
+        now = asyncio.get_running_loop().time()
+        chosen = self._lanes[self._chosen]
+        if not chosen.waiting or chosen.is_late(now):
+            everywhere = range(len(self._lanes))
+            self._chosen = self._next(
+                [one for one in everywhere if not self._lanes[one].is_late(now)] or everywhere
+            )
         return self._chosen
 
-    def _next(self, *, is_busy: bool) -> int:
-        """The next lane that is busy, or that is not; each gets its turn."""
-        count = len(self._lanes)
-        turns = ((self._chosen + step) % count for step in range(1, count + 1))
-        return next(turn for turn in turns if (self._lanes[turn].emptying is not None) is is_busy)
+    def _next(self, among: Sequence[int]) -> int:
+        """The next of these lanes that is busy, once enough of them are, or that is not; each gets its turn."""
+        busy = {one for one in among if self._lanes[one].emptying is not None}
+        wanted = busy if len(busy) >= min(BUSY_MIN, len(among)) else set(among) - busy
+        return min(wanted, key=lambda one: (one - self._chosen - 1) % len(self._lanes))
 
     async def send(self, partition: int, commands: Sequence[Sized]) -> int:
         """The offset of the last record that holds any of them. What was refused while it still waited is never sent.
@@ -114,29 +138,43 @@ class Lanes:
             # Whoever else sends in this turn of the loop comes into the same record.
             await asyncio.sleep(0)
             while packed := _packed(lane.waiting):
-                outcome = await self._deliver(partition, packed)
-                if isinstance(outcome, int) and len(lane.waiting) < BATCH_MAX:
-                    await self._gather(lane, self._decided(partition, outcome))
+                await self._round(lane, partition, packed)
         finally:
             lane.emptying = None
+
+    async def _round(self, lane: Lane, partition: int, packed: list[_Waiting]) -> None:
+        """One record, until it is decided or more must not wait for that."""
+        clock = asyncio.get_running_loop().time
+        lane.begun_at = clock()
+        outcome = await self._deliver(partition, packed)
+        is_in_time = isinstance(outcome, int)
+        if isinstance(outcome, int) and len(lane.waiting) < BATCH_MAX:
+            is_in_time = await self._gather(lane, self._decided(partition, outcome))
+        is_in_time = is_in_time and clock() - lane.begun_at <= LATE_S
+        lane.begun_at, lane.shunned_until = None, 0.0 if is_in_time else clock() + SHUNNED_S
 
     async def _deliver(self, partition: int, packed: list[_Waiting]) -> int | Refused:
         outcome: int | Refused = Refused("not-durable")
         try:
             outcome = await self._append(partition, [item.sized.keyed for item in packed])
+        except Exception:
+            _log.exception("commands_not_sent", partition=partition)
         finally:
             _settle(packed, outcome)
         return outcome
 
-    async def _gather(self, lane: _Lane, decided: asyncio.Future[None]) -> None:
+    async def _gather(self, lane: Lane, decided: asyncio.Future[None]) -> bool:
+        """Let commands gather until those before are `decided`, or they fill a record. False: neither came in time."""
         lane.decided = decided
-        patience = asyncio.get_running_loop().call_later(GATHER_MAX_S, decided.cancel)
         try:
-            await asyncio.wait((decided,))
+            async with asyncio.timeout(GATHER_MAX_S):
+                await asyncio.wait((decided,))
+        except TimeoutError:
+            return False
         finally:
-            patience.cancel()
             decided.cancel()
             lane.decided = None
+        return True
 
 
 def _packed(waiting: deque[_Waiting]) -> list[_Waiting]:

@@ -19,6 +19,7 @@ ACTIONS: Final = {
     "broker_not_reachable": "The API lost the broker, and tries on.",
     "broker_not_usable": "The API cannot use the broker or its topics yet, and tries on.",
     "commands_not_acknowledged": "The broker did not take commands; their callers were told to repeat.",
+    "commands_not_sent": "A fault that nobody foresaw while commands were sent; their callers were told to repeat.",
     "delivery_stopped": "The group's consumer does not bring what the broker has: it is read from the topic.",
     "due_record_refused": "A due record is too large for its topic: raise `max.message.bytes`.",
     "due_records_held_back": "Due records of an open queue cannot be sent; `minutebook topics create --open` makes its topic.",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import httpx
 import pytest
 
-from api.lanes import BUSY_MIN, GATHER_MAX_S, Keyed, Lanes, Sized
+from api.lanes import BUSY_MIN, GATHER_MAX_S, Keyed, Lane, Lanes, Sized
 from api.problems import Refused
 from minutebook.domain.commands import SubmitJob
 from minutebook.ids import job_key
@@ -179,6 +179,14 @@ async def test_what_takes_two_records_is_answered_after_the_second(broker: Broke
     assert offset == BATCH_MAX
 
 
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No lane is late because this machine is."""
+    monkeypatch.setattr("api.lanes.LATE_S", 600.0)
+    monkeypatch.setattr("api.lanes.SHUNNED_S", 600.0)
+
+
+@pytest.mark.usefixtures("patience")
 async def test_jobs_without_ids_go_where_others_gather(world: Installation, broker: Broker) -> None:
     chosen = []
     broker.open.clear()
@@ -197,3 +205,61 @@ async def test_jobs_without_ids_go_to_all_partitions(api: httpx.AsyncClient, bro
     for number in range(PARTITIONS):
         assert (await post(api, number)).status_code == 201
     assert {partition for partition, _ in broker.records} == set(range(PARTITIONS))
+
+
+# -- lanes that do not answer
+
+
+@pytest.mark.usefixtures("patience")
+async def test_jobs_without_ids_go_where_answers_come(api: httpx.AsyncClient, broker: Broker) -> None:
+    """One partition refuses: it gets no command that may go elsewhere, however many gather."""
+    broker.faults = {0}
+    with pytest.raises(Refused, match="not-durable"):
+        await broker.send(1, [keyed(0, 1)])
+    for wave in range(10):
+        answers = await asyncio.gather(*(post(api, 10 * wave + number) for number in range(10)))
+        assert {answer.status_code for answer in answers} == {201}
+    assert 1 not in {partition for partition, _ in broker.records[1:]}
+    assert len(broker.records) > 10
+
+
+@pytest.mark.usefixtures("patience")
+async def test_a_lane_that_is_late_is_tried_again_later(broker: Broker) -> None:
+    lane, now = Lane(), 1_000.0
+    assert not lane.is_late(now)
+    lane.begun_at = now
+    assert not lane.is_late(now + 600)
+    assert lane.is_late(now + 601)
+    lane.begun_at, lane.shunned_until = None, now + 600
+    assert lane.is_late(now + 599)
+    assert not lane.is_late(now + 600)
+
+
+@pytest.mark.usefixtures("patience")
+async def test_where_every_lane_is_late_commands_still_go_somewhere(broker: Broker) -> None:
+    broker.faults = set(range(PARTITIONS))
+    for partition in range(PARTITIONS):
+        with pytest.raises(Refused, match="not-durable"):
+            await broker.send(partition, [keyed(0, partition)])
+    assert {broker.choose() for _ in range(4 * PARTITIONS)} == set(range(PARTITIONS))
+
+
+async def test_an_unforeseen_fault_strands_nobody(world: Installation) -> None:
+    """Whoever waits behind it is sent with the next record."""
+    appended: list[int] = []
+
+    async def append(partition: int, packed: list[Keyed]) -> int:
+        appended.append(len(packed))
+        await asyncio.sleep(0)
+        if len(appended) == 1:
+            raise RuntimeError("planted")
+        return len(appended)
+
+    lanes = Lanes(PARTITIONS, append, world.services.view.decided, TIMEOUT_S)
+    first = asyncio.create_task(lanes.send(0, [Sized(keyed(0), 100)]))
+    while not appended:
+        await asyncio.sleep(0)
+    second = asyncio.create_task(lanes.send(0, [Sized(keyed(1), 100)]))
+    with pytest.raises(Refused, match="not-durable"):
+        await first
+    assert await second == 2
