@@ -205,9 +205,12 @@ class Granting:
         if not self.has_waiting():
             return False
         takers = Takers(self._sessions, now)
-        return bool(takers) and any(
-            takers.first(queue, source.lane.task) is not None
+        if not takers:
+            return False
+        wanted = {
+            (queue, source.lane.task)
             for queue, sources in self._sources(now).items()
             for source in sources
             if source.head_at() is not None
-        )
+        }
+        return any(takers.first(queue, task) is not None for queue, task in wanted)

@@ -217,7 +217,7 @@ class Sessions:
 
     def next_deadline(self, now: int) -> int | None:
         """The earliest instant at which a lease or a grant could be over, as of `DEADLINE_KEPT_MS` ago at most; None if
-        nothing can. Pulses only put it off, and what is new has a second at least.
+        nothing can. What brings it nearer than that, such as a pulse with a shorter lease, is noticed so much later.
         """
         is_over = self._deadline is not None and now >= self._deadline
         if is_over or not 0 <= now - self._deadline_looked_at < DEADLINE_KEPT_MS:

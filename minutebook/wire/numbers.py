@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+_SHIFT_MAX: Final = 63
+
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, and where it ends. Raises IndexError where the data ends before."""
+    """The number of up to 64 bits at `at`, and where it ends. Raises IndexError where the data ends before, or goes on."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -13,6 +17,8 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), at
         shift += 7
+        if shift > _SHIFT_MAX:
+            raise IndexError("more than 64 bits")
 
 
 def as_varint(number: int) -> bytes:

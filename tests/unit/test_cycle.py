@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from minutebook.domain import events as facts
 from minutebook.domain import keys
+from minutebook.domain.grants import Takers
 from minutebook.domain.timing import Timing
 from minutebook.errors import BrokenFrameError
 from minutebook.log.draft import Draft
@@ -466,3 +469,26 @@ def test_a_pulse_heard_ahead_of_results_may_be_an_idle_one(desk: Desk, hand: Han
     desk.cycle(100)
     hand.pulse(1, held=[])
     assert rows(desk.cycle(100), GRANTED) == [f"a:{T0 + 1_000}"]
+
+
+def test_a_task_that_nobody_knows_is_asked_for_once_however_many_tenants_wait_for_it(
+    desk: Desk, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each tenant has a lane, and each question goes to every session."""
+    for number in range(50):
+        desk.submit("j", task="of.nobody", tenant=f"t{number}")
+    desk.cycle()
+    desk.cycle(10)
+    hand.pulse(5)
+    desk.cycle(10)
+    asked: list[tuple[str, str]] = []
+    first = Takers.first
+
+    def counted(self: Takers, queue: str, task: str) -> Any:
+        asked.append((queue, task))
+        return first(self, queue, task)
+
+    monkeypatch.setattr(Takers, "first", counted)
+    assert desk.core.granting.has_waiting()
+    assert not desk.core.granting.has_grantable(desk.now)
+    assert asked == [("default", "of.nobody")]

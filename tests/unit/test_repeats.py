@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minutebook.domain.records import Failed, FullPulse, Pulse, QueueOffer, Report, Succeeded
 from minutebook.wire import codec
+from minutebook.wire.numbers import varint
 from minutebook.wire.schemas import HEADER_BYTES
 from streams.repeats import BYTES_MAX, SESSIONS_MAX, Repeats
 
@@ -35,6 +39,18 @@ def test_a_repeat_is_read_as_the_decoder_reads_it(
     repeats = heard(report(first, session, held=tuple(held)))
     assert repeats.read(value) in (None, codec.decode(value))
     assert bool(repeats.again(value)) == (session != "" and repeats.read(value) is not None)
+
+
+@pytest.mark.parametrize("before", [b"", codec.encode(report(1))[:HEADER_BYTES]])
+def test_a_number_without_an_end_is_left_to_the_decoder_at_once(before: bytes) -> None:
+    """Read to its end, a million bytes of it would take half a minute, and stop every partition of the process."""
+    value = before + b"\xff" * (1 << 20)
+    started_s = time.process_time()
+    assert heard(report(1)).again(value) == ""
+    assert heard(report(1)).read(value) is None
+    assert time.process_time() - started_s < 5
+    with pytest.raises(IndexError):
+        varint(b"\xff" * 11 + b"\x01", 0)
 
 
 def test_the_same_again_is_a_repeat_whatever_its_sequence() -> None:
