@@ -14,26 +14,34 @@ RETRY_AFTER_S_MAX: Final = 30
 
 
 class Reading(NamedTuple):
-    """How far a log is read: records of it, read and left, and how many a second by the last while (None: unknown)."""
+    """How far a log is read: records of it, read and left (None: not known yet), and how many a second by the last while
+    (None: unknown).
+    """
 
     read: int
-    left: int
+    left: int | None
     per_s: float | None
 
     @property
     def share(self) -> float:
         """What is read of all there is, from 0 to 1."""
+        if self.left is None:
+            return 0.0
         return self.read / (self.read + self.left) if self.left else 1.0
 
     @property
     def ready_in_s(self) -> int | None:
         """Seconds until it is read, at this rate; None where that is unknown."""
+        if self.left is None:
+            return None
         if not self.left:
             return 0
         return None if not self.per_s else -int(-self.left // self.per_s)
 
     def text(self) -> str:
         """It in words."""
+        if self.left is None:
+            return "how much there is to read is not known yet"
         told = f"{self.left} records left of {self.read + self.left}, {self.share:.0%} read"
         if self.per_s is None or self.ready_in_s is None:
             return told
@@ -69,10 +77,12 @@ class CatchUp:
         return min(max(1, ready_in_s or 1), RETRY_AFTER_S_MAX)
 
     def _reading(self, partitions: list[int]) -> Reading:
+        if not self._marks:
+            return Reading(0, None, None)
         read = sum(self._read.get(partition, 0) for partition in partitions)
         left = sum(self._left.get(partition, 0) for partition in partitions)
         per_s = None
-        if self._marks and self._now_s - self._marks[0][0] >= _MARK_EVERY_S:
+        if self._now_s - self._marks[0][0] >= _MARK_EVERY_S:
             began_s, before = self._marks[0]
             fresh = read - sum(before.get(partition, 0) for partition in partitions)
             per_s = max(0, fresh) / (self._now_s - began_s)

@@ -211,6 +211,10 @@ def _run_now(book: Book, row: bytes, job: Job, command: RunJobNow, stamp: int) -
     if book.specs.get(keys.spec_row(row, job.version)) is None:
         raise Refusal("job_closed", "id", "the job was closed, only a redriven execution of it is open")
     name = ids.requested_execution_id(command.job_id, command.command_id)
+    if book.execution(keys.execution_row(command.tenant, name)) is not None:
+        return answered(
+            command, "requested"
+        )  # days ago: the command is forgotten, what it asked for is open still
     reason = command.reason[:REASON_CHARS_MAX]
     return facts.ExecutionRequested(
         command.tenant, command.job_id, command.command_id, command.actor, reason, stamp, name

@@ -71,7 +71,8 @@ def _edited(view: PartitionView, event: facts.JobEdited) -> None:
         raise BrokenFrameError(f"job {definition.tenant}/{definition.job_id} has no version")
     older = keys.version_row(job.key, before.version)
     view.dirty[FAMILY][older] = before
-    view_expiry.superseded(view, older, definition.accepted_at)
+    # After an outage what is due comes before the edit: it ran by the older version after the edit's stamp.
+    view_expiry.superseded(view, older, max(view.now, definition.accepted_at))
     after = version_of(definition)
     # Of a job that fires once, the instant may be on record: then nothing comes any more, but its time stays.
     first_at = after.first_at if after.first_at != NONE_AT else before.first_at

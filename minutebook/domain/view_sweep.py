@@ -90,15 +90,23 @@ def _execution(view: PartitionView, key: bytes, ended_at: int) -> bool:
     view_drops.drop_execution(view, view.changed_executions.get(key) or view.execution_of(key, row, job))
     suffix = keys.execution_suffix(job.key, key)
     if suffix.startswith("r"):
-        view.dirty["requests"][keys.request_row(view.prefix, tenant, f"{job_id}:{suffix}")] = None
+        _forget_request(
+            view, keys.request_row(view.prefix, tenant, f"{job_id}:{suffix}"), keys.instant_of(key)
+        )
     return True
+
+
+def _forget_request(view: PartitionView, key: bytes, requested_at: int) -> None:
+    """Unless the same command came again since: the owner remembers it for some days only."""
+    if view.read("requests", key, int) == requested_at:
+        view.dirty["requests"][key] = None
 
 
 def _request(view: PartitionView, key: bytes, requested_at: int) -> bool:
     tenant, job_id, suffix = keys.request_parts(key)
     job = keys.job_row(view.prefix, tenant, job_id)
     if view.execution_at(keys.execution_row(job, requested_at, suffix)) is None:
-        view.dirty["requests"][key] = None
+        _forget_request(view, key, requested_at)
     return True
 
 
@@ -127,7 +135,15 @@ def _version(view: PartitionView, key: bytes, superseded_at: int) -> bool:
     if len(standing) > STANDING_MAX or row.version in standing:
         return False
     view.dirty["versions"][key] = None
+    now = view.read("jobs", keys.job_of_version(key), JobRow)
+    tenant, job_id = keys.job_of_key(key)
+    for name in set(_calendars(row)) - set(_calendars(now)):
+        view.dirty["calendar_jobs"][keys.calendar_job_row(view.prefix, tenant, name, job_id)] = None
     return True
+
+
+def _calendars(row: JobRow | None) -> list[str]:
+    return [] if row is None or row.timing is None else list(row.timing.calendars)
 
 
 def _standing(view: PartitionView, job: bytes) -> list[int]:

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
-import streams.cycle as cycle
 from minutebook.clock import SystemClock
 from minutebook.domain.commands import Command
 from minutebook.domain.outputs import ToSession
+from minutebook.log import inputs
 from minutebook.log.port import Ack, RawRecord
 from streams.__main__ import main
 from streams.host import Host
@@ -61,14 +61,14 @@ def go_silent(nth: int) -> None:
 
 def fail_decide() -> None:
     """Commands of some jobs cannot be decided."""
-    decide = cycle.decide  # type: ignore[attr-defined]  # imported there, and called there by this name
+    decide = inputs.decide  # type: ignore[attr-defined]  # imported there, and called there by this name
 
     def failing_decide(book: Any, command: Command, stamp: int) -> Any:
         if getattr(command, "job_id", "").startswith("poison"):
             raise ZeroDivisionError("as planned")
         return decide(book, command, stamp)
 
-    cycle.decide = failing_decide  # type: ignore[attr-defined]  # as above
+    inputs.decide = failing_decide  # type: ignore[attr-defined]  # as above
 
 
 if __name__ == "__main__":

@@ -124,5 +124,4 @@ def test_judgement_holds_while_work_goes_on(stack: Stack) -> None:
         assert judged(stack, unanswered_too=False) == []
         looks += 1
     assert looks > 0
-    assert looks > 3
     assert verdict(stack) == []

@@ -9,7 +9,9 @@ import pytest
 
 from minutebook.domain import events as facts
 from minutebook.domain import view_index, view_lists, view_sweep
+from minutebook.domain.events import Event
 from minutebook.domain.operation import OperationFact, OperationFilter
+from minutebook.domain.timing import Timing
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_audit import AT_MAX, audited
 from minutebook.domain.view_lists import Filter, span_of
@@ -290,3 +292,95 @@ def test_a_frame_lets_go_of_few_rows_and_of_as_many_as_it_files(monkeypatch: pyt
     at = reader.now
     reader.frame(submitted("more"), due_granted(f"more:{at}", at=at), succeeded(f"more:{at}"))
     assert left() == 3, "three, and one for the one that it closed"
+
+
+# -- what comes again, late, or under another version
+
+
+def on_day(reader: Months, day: int, *events: Event) -> None:
+    """A frame on that day after the first."""
+    reader.now = max(reader.now, T + day * DAY_MS)
+    reader.frame(*events)
+
+
+def kept_as(retention: Retention) -> Reader:
+    reader = Reader()
+    reader.view = PartitionView(reader.rows, 3, retention=retention)
+    return reader
+
+
+def later() -> facts.JobSubmitted:
+    return submitted("j", next_at=T + 900 * DAY_MS, cron="0 0 * * *")
+
+
+def asked(day: int) -> facts.ExecutionRequested:
+    return facts.ExecutionRequested(TENANT, "every", "n", "me", "", T + day * DAY_MS, "every:rn")
+
+
+def granted_again(day: int) -> facts.ExecutionsDueGranted:
+    return due_granted("every:rn", at=T + day * DAY_MS, next_at=-2)
+
+
+def opened_anew(reader: Months) -> None:
+    reader.commit()
+    reader.view = PartitionView(reader.rows, 3, retention=KEPT)
+
+
+@pytest.mark.parametrize("is_dead", [False, True], ids=["succeeded", "dead"])
+def test_a_run_now_whose_command_comes_again_is_found_when_the_first_has_gone(is_dead: bool) -> None:
+    """The owner has forgotten the command by then, and takes it for a new one."""
+    reader = kept_as(KEPT)
+    on_day(reader, 0, submitted("every", next_at=T + 400 * DAY_MS, cron="0 0 * * *"))
+    on_day(reader, 1, asked(1))
+    on_day(reader, 1, granted_again(1))
+    on_day(
+        reader, 1, *([failed("every:rn", 1, -1), dead("every:rn")] if is_dead else [succeeded("every:rn")])
+    )
+    last = KEPT.given_up_days + 1 if is_dead else KEPT.closed_days + 1
+    for day in range(9, last):
+        on_day(reader, day, facts.DayForgotten(T // DAY_MS + day - 9))
+    on_day(reader, last, asked(last))
+    for day in range(last + 1, last + 5):
+        on_day(reader, day, facts.DayForgotten(T // DAY_MS + day - 9))
+    opened_anew(reader)
+    assert reader.view.execution(TENANT, "every:rn") is not None
+    on_day(reader, last + 5, granted_again(last))
+    on_day(reader, last + 5, succeeded("every:rn"))
+    assert [row.last.status for name, row in reader.history("every") if name == "every:rn"][-1] == "succeeded"
+
+
+def test_a_version_stays_for_what_ran_by_it_after_the_edit_was_stamped() -> None:
+    """The owner was away: what is due comes first, and then the command that waited."""
+    kept = Retention(history_days=12, dead_days=12, audit_days=40)
+    reader = kept_as(kept)
+    on_day(reader, 0, submitted("j", next_at=T + DAY_MS, cron="0 0 * * *"))
+    ran = T + 3 * DAY_MS
+    on_day(reader, 3, due_granted(f"j:{ran}", at=ran, next_at=T + 900 * DAY_MS))
+    on_day(reader, 3, facts.JobEdited(2, "", edited(later(), "e", T + DAY_MS)), succeeded(f"j:{ran}"))
+    on_day(reader, 12, facts.JobCancelled(TENANT, "j", "x", "me", "", reader.now, [], [], []))
+    for day in range(13, 16):
+        on_day(reader, day)
+    reader.commit()
+    reader.view = PartitionView(reader.rows, 3, retention=kept)
+    assert [name for name, _ in reader.history("j")] == [f"j:{ran}"]
+    reader.frame(facts.JobPurged(TENANT, "j", "p", "me", "", reader.now))
+    assert reader.view.job(TENANT, "j") is None
+
+
+@pytest.mark.parametrize("is_purged", [False, True])
+def test_nothing_is_left_of_a_calendar_that_an_earlier_version_named(is_purged: bool) -> None:
+    reader = kept_as(KEPT)
+    first = msgspec.structs.replace(later(), timing=Timing(exclude=["holidays"]))
+    on_day(reader, 0, first)
+    on_day(reader, 1, facts.JobEdited(2, "", edited(later(), "e", T + DAY_MS)))
+    for day in range(2, 30):
+        on_day(reader, day)
+    assert not list(reader.rows.scan("versions", b"", None))
+    on_day(reader, 30, facts.JobCancelled(TENANT, "j", "x", "me", "", reader.now, [], [], []))
+    if is_purged:
+        on_day(reader, 31, facts.JobPurged(TENANT, "j", "p", "me", "", reader.now))
+    for day in range(39, 100):
+        on_day(reader, day, facts.DayForgotten(T // DAY_MS + day - 9))
+    reader.commit()
+    for family in ("jobs", "progress", "versions", "calendar_jobs", "expiries"):
+        assert not list(reader.rows.scan(family, b"", None)), family
