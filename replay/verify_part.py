@@ -8,6 +8,7 @@ exactly what is here. What the log holds of the tenant in that stretch and the f
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby, zip_longest
 from operator import itemgetter
@@ -20,7 +21,7 @@ from replay.frames import reader_of
 from replay.part import bare, is_blank, part_of
 from replay.reading import Advance, Log, unheard
 from replay.report import DIFFERENT, EQUAL, NOT_ASKED, Finding
-from replay.tenant_files import Parts, TenantLog, TenantRecord
+from replay.tenant_files import Parts, TenantLog, TenantManifest, TenantRecord
 
 
 class PartReport(msgspec.Struct, kw_only=True):
@@ -51,15 +52,22 @@ class TenantReport(msgspec.Struct, kw_only=True):
 
 
 def verify_part(files: TenantLog, whole: Log | None = None, advance: Advance = unheard) -> TenantReport:
-    """Check one tenant's files, and with `whole` that it holds the same.
+    """Check one tenant's files, and with `whole` that it holds the same: of each partition there must be one stretch.
 
     Raises SettingsError for files that cannot be read, LogError where `whole` cannot be read on, KafkaError.
     """
-    reports, findings = [], []
+    strays = _strays(files.manifest)
+    reports, findings = [], list(strays.values())
+    there = [] if whole is None else whole.partitions()
+    if whole is not None and len(there) != files.manifest.partitions:
+        what = f"the log has {len(there)} partitions, the files know of {files.manifest.partitions}"
+        findings.append(Finding(0, 0, 0, 0, what))
     for stretch in files.manifest.stretches:
+        if stretch.partition in strays:
+            continue
         check = _Check(files.tenant, stretch)
         check.alone(files.records(stretch.partition))
-        if whole is not None:
+        if whole is not None and stretch.partition in there:
             check.against(whole, files.records(stretch.partition), advance)
         reports.append(check.report)
         findings += check.findings
@@ -71,6 +79,21 @@ def verify_part(files: TenantLog, whole: Log | None = None, advance: Advance = u
         partitions=reports,
         findings=findings,
     )
+
+
+def _strays(manifest: TenantManifest) -> dict[int, Finding]:
+    """Partitions of which there is not exactly one stretch, or none should be, with what is wrong."""
+    counts = Counter(stretch.partition for stretch in manifest.stretches)
+    found = {}
+    for partition in sorted({*range(manifest.partitions), *counts}):
+        if partition not in range(manifest.partitions):
+            what = "it lies behind the last partition that the files know of"
+        elif counts[partition] != 1:
+            what = f"{counts[partition]} stretches of this partition are here instead of one"
+        else:
+            continue
+        found[partition] = Finding(partition, 0, 0, 0, what)
+    return found
 
 
 class _Check:

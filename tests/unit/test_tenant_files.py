@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow.parquet as pq
@@ -315,6 +316,71 @@ def test_the_log_at_hand_must_hold_the_stretch(whole: CopiedLog, tmp_path: Path)
     export(whole, tmp_path / "cut", [0], since=records[60].stamp)
     report = verify_part(files, FileLog(tmp_path / "cut"))
     assert [finding.what[:23] for finding in report.findings] == ["the log at hand begins "]
+
+
+def of_two_partitions() -> CopiedLog:
+    records = three_tenants().records
+    return CopiedLog(records, records[:5])
+
+
+def manifest_changed(folder: Path, change: Callable[[dict[str, Any]], None]) -> TenantLog:
+    manifest = json.loads((folder / MANIFEST).read_text())
+    change(manifest)
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    return TenantLog(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda held: held["stretches"].pop(0), ["0 stretches of this partition are here instead of one"]),
+        (
+            lambda held: held["stretches"].clear(),
+            ["0 stretches of this partition are here instead of one"] * 2,
+        ),
+        (
+            lambda held: held["stretches"].append(held["stretches"][1]),
+            ["2 stretches of this partition are here instead of one"],
+        ),
+        (
+            lambda held: held.update(partitions=1),
+            ["it lies behind the last partition that the files know of"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("is_within", [False, True])
+def test_of_each_partition_one_stretch_must_be_there(
+    change: Callable[[dict[str, Any]], None], said: list[str], tmp_path: Path, *, is_within: bool
+) -> None:
+    log = of_two_partitions()
+    export_tenant(log, tmp_path / "out", MINE)
+    assert verify_part(TenantLog(tmp_path / "out"), log).is_proved
+    report = verify_part(manifest_changed(tmp_path / "out", change), log if is_within else None)
+    assert (report.ok, report.is_proved) == (False, False)
+    found = [finding.what for finding in report.findings]
+    assert [what for what in found if "the log has" not in what] == said
+
+
+def test_a_partition_that_the_files_do_not_know_of_is_found_in_the_log(tmp_path: Path) -> None:
+    log = of_two_partitions()
+    export_tenant(log, tmp_path / "out", MINE)
+
+    def forget(held: dict[str, Any]) -> None:
+        held["partitions"] = 1
+        held["stretches"].pop()
+
+    files = manifest_changed(tmp_path / "out", forget)
+    assert verify_part(files).ok
+    report = verify_part(files, log)
+    assert [finding.what for finding in report.findings] == ["the log has 2 partitions, the files know of 1"]
+    assert not report.is_proved
+
+
+def test_files_of_more_partitions_than_the_log_has_are_found(tmp_path: Path) -> None:
+    log = of_two_partitions()
+    export_tenant(log, tmp_path / "out", MINE)
+    report = verify_part(TenantLog(tmp_path / "out"), CopiedLog(list(log.read(0, *log.bounds(0)))))
+    assert [finding.what for finding in report.findings] == ["the log has 1 partitions, the files know of 2"]
 
 
 def test_more_than_is_the_tenants_own_is_found_without_the_log(whole: CopiedLog, tmp_path: Path) -> None:
