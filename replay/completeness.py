@@ -45,12 +45,13 @@ class TenantReport(msgspec.Struct, kw_only=True):
 
 
 class PartitionEnd(msgspec.Struct, kw_only=True):
-    """How far a partition's log goes, and the head that proves it."""
+    """How far a partition's log goes, and the head that proves it. The last `void_at_end` records of it are void."""
 
     partition: int
     position: int
     head: str
     ends_at: str | None
+    void_at_end: int = 0
 
 
 class CompletenessReport(msgspec.Struct, kw_only=True):
@@ -107,6 +108,7 @@ def completeness(
             found.take(frame)
         found.finish()
         end.position, end.head = reader.position, reader.head.hex()
+        end.void_at_end = reader.void_at_end
         end.ends_at = format_instant(found.now) if found.now else None
         report.partitions.append(end)
         if found.now < asked.last_at:

@@ -8,18 +8,21 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from replay.frames import void_note
 from replay.report import Finding
 
 
 class PartitionDecided(msgspec.Struct, kw_only=True):
     """One partition: `equal` events came out as they are, `allowed` need not have been but may be, `unchecked` could not be
-    decided again, by reason."""
+    decided again, by reason. The last `void_at_end` records through `position` are void."""
 
     partition: int
+    position: int = -1
     frames: int = 0
     equal: int = 0
     allowed: int = 0
     unchecked: dict[str, int] = msgspec.field(default_factory=dict)
+    void_at_end: int = 0
 
 
 class Decided(msgspec.Struct, kw_only=True):
@@ -66,5 +69,8 @@ def write_decided(decided: Decided, console: Console) -> None:
     for finding in decided.findings:
         console.print(f"[red]DIFFERENT[/red] {finding.place()}, ", end="")
         console.print(finding.what, markup=False)
+    for item in decided.partitions:
+        if note := void_note(item.partition, item.position, item.void_at_end):
+            console.print(f"void: {note}", markup=False)
     if decided.ok:
         console.print("What could be decided again came out as it is on record.")

@@ -24,7 +24,6 @@ from minutebook.errors import BrokenFrameError
 from minutebook.log.apply import fold_events, move_cursor
 from minutebook.log.inputs import days_over
 from minutebook.log.port import RawRecord
-from minutebook.log.reader import FrameReader, Taken
 from minutebook.schedule import TZDATA_VERSION
 from minutebook.wire import topics
 from minutebook.wire.frames import Frame, Slice, placed
@@ -33,6 +32,7 @@ from replay.behind_again import BehindAgain
 from replay.decided import Decided, PartitionDecided
 from replay.differences import difference, words
 from replay.due_again import DueAgain
+from replay.frames import AuditReader, records_taken
 from replay.hearing import Hearing
 from replay.inputs import Inputs
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
@@ -94,12 +94,9 @@ class _Deciding:
         if start:
             self.report.unchecked[NOT_WHOLE] = end - start
             return
-        reader = FrameReader()
-        for record in log.read(self._partition, start, end):
-            if until.is_over(record):
-                return
-            taken = reader.take(record)
-            frame = taken.frame if isinstance(taken, Taken) else None
+        reader = AuditReader()
+        for frame in records_taken(log, self._partition, reader, until, advance):
+            self.report.position, self.report.void_at_end = reader.position, reader.void_at_end
             if frame is not None:
                 self._frame(frame)
                 try:
@@ -112,7 +109,6 @@ class _Deciding:
             self._book.commit()
             if frame is not None:
                 self._follow(frame, before)
-            advance(self._partition, 1)
             if len(self.findings) >= DIFFERENT_MAX:
                 return
 

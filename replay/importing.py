@@ -8,8 +8,7 @@ from typing import Final
 
 from minutebook.errors import SettingsError
 from minutebook.log.checkpoint import Copy, Part, write_manifest
-from minutebook.log.reader import FrameReader
-from replay.frames import check_whole
+from replay.frames import AuditReader, check_whole
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 from replay.refold import Refold, folding
 
@@ -37,7 +36,7 @@ def import_log(
         with tempfile.TemporaryDirectory(prefix="minutebook-import-") as work:
             refold = Refold(Path(work), partition)
             try:
-                reader = FrameReader()
+                reader = AuditReader()
                 for _ in folding(log, refold, reader, until, advance):
                     pass
                 digests[partition] = {part: refold.digest(part).hex() for part in PARTS}

@@ -17,10 +17,11 @@ from minutebook.domain.view import PartitionView
 from minutebook.domain.view_retention import Retention
 from minutebook.log.apply import fold_events, move_cursor
 from minutebook.log.checkpoint import Copy, Part
-from minutebook.log.reader import FrameReader, Taken
+from minutebook.log.reader import FrameReader
 from minutebook.store.port import Rows
 from minutebook.store.rocks import RocksRows
 from minutebook.wire.frames import Frame
+from replay.frames import AuditReader, records_taken
 from replay.reading import Advance, Log, Until
 
 _COMMIT_ROWS: Final = 8_000
@@ -148,19 +149,14 @@ class Refold:
         self._view.close()
 
 
-def folding(log: Log, refold: Refold, reader: FrameReader, until: Until, advance: Advance) -> Iterator[Frame]:
+def folding(log: Log, refold: Refold, reader: AuditReader, until: Until, advance: Advance) -> Iterator[Frame]:
     """Folds a partition of `log` up to `until`, void records too; each valid frame once it is folded. `reader` is fresh, and
     tells afterwards how far it came. Raises LogError, KafkaError.
     """
-    for record in log.read(refold.partition, *log.bounds(refold.partition)):
-        if until.is_over(record):
-            return
-        taken = reader.take(record)
-        frame = taken.frame if isinstance(taken, Taken) else None
+    for frame in records_taken(log, refold.partition, reader, until, advance):
         refold.take(reader, frame)
         if refold.is_full():
             refold.commit()
-        advance(refold.partition, 1)
         if frame is not None:
             yield frame
 

@@ -17,8 +17,7 @@ from minutebook.client.times import format_instant
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.view_rows import ExecutionRow, JobRow, Progress
-from minutebook.log.reader import FrameReader
-from replay.frames import check_whole
+from replay.frames import AuditReader, check_whole
 from replay.reading import Advance, Log, Until, unheard
 from replay.refold import MakeRows, Refold, folding, on_disk
 
@@ -109,7 +108,7 @@ def state_at(
 
 
 def _folded(log: Log, refold: Refold, until: Until, advance: Advance) -> PartitionThen:
-    reader = FrameReader()
+    reader = AuditReader()
     then = PartitionThen(partition=refold.partition, position=-1, now=None, owner="", epoch=0)
     for frame in folding(log, refold, reader, until, advance):
         then.now, then.owner, then.epoch = format_instant(frame.now), frame.owner, frame.epoch

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from minutebook.history.steps import Step, Wanted, steps_of
 from minutebook.ids import is_execution_id, job_key, job_of
 from minutebook.wire.topics import partition_of
-from replay.frames import frames_of
+from replay.frames import AuditReader, frames_of
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 
 
@@ -22,9 +22,13 @@ def home_of(log: Log, wanted: Wanted) -> int:
 
 
 def steps_in(
-    log: Log, wanted: Wanted, until: Until = TO_THE_END, advance: Advance = unheard
+    log: Log,
+    wanted: Wanted,
+    until: Until = TO_THE_END,
+    advance: Advance = unheard,
+    reader: AuditReader | None = None,
 ) -> Iterator[Step]:
-    """The steps of a job or execution. Raises LogError, KafkaError."""
+    """The steps of a job or execution; `reader` tells afterwards how far was read. Raises LogError, KafkaError."""
     partition = home_of(log, wanted)
-    for frame in frames_of(log, partition, until, advance):
+    for frame in frames_of(log, partition, until, advance, reader):
         yield from steps_of(partition, frame, wanted)

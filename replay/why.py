@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from minutebook.history.steps import Wanted
 from minutebook.history.why import Answer, Why
-from replay.frames import check_whole, frames_of
+from replay.frames import AuditReader, check_whole, frames_of
 from replay.holders import held_elsewhere
 from replay.offers import Reports, offers_told
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
@@ -22,16 +22,17 @@ def why_in(
     until: Until = TO_THE_END,
     advance: Advance = unheard,
     open_reports: Callable[[], Reports] | None = None,
+    reader: AuditReader | None = None,
 ) -> Answer:
     """The answer for a job's instant (ms), as far as the log goes; what waited for a worker is looked up in `open_reports`,
-    None where that topic is not at hand.
+    None where that topic is not at hand; `reader` tells afterwards how far the job's partition was read.
 
     Raises SettingsError where the job's partition does not begin with its first record, LogError, KafkaError.
     """
     partition = home_of(log, Wanted(tenant, job_id))
     check_whole(log, [partition])
     found = Why(tenant, job_id, at, is_part=isinstance(log, TenantLog))
-    for frame in frames_of(log, partition, until, advance):
+    for frame in frames_of(log, partition, until, advance, reader):
         found.take(frame)
     answer = found.answer(partition)
     for wait in found.waits:

@@ -28,6 +28,7 @@ from minutebook.cli.exits import ExitCode as ExitCode  # the same codes as of `m
 from minutebook.errors import LogError, SettingsError
 from minutebook.log.settings import KafkaSettings
 from replay.files import FileLog
+from replay.frames import AuditReader, void_note
 from replay.parallel import ProcessDiedError
 from replay.reading import TO_THE_END, Advance, KafkaLog, Log, Until
 from replay.tenant_files import TenantLog, holds_tenant
@@ -159,6 +160,12 @@ def told() -> Iterator[None]:
             err=True,
         )
         raise typer.Exit(ExitCode.UNREACHABLE) from error
+
+
+def tell_void(partition: int, reader: AuditReader) -> None:
+    """Say on stderr where the last records that were read are void."""
+    if note := void_note(partition, reader.position, reader.void_at_end):
+        typer.echo(f"note: {note}", err=True)
 
 
 class _RateColumn(ProgressColumn):

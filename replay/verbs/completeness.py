@@ -16,6 +16,7 @@ from minutebook.client.times import format_instant
 from minutebook.clock import SystemClock
 from minutebook.history.ledger import Range
 from replay.completeness import CompletenessReport, completeness
+from replay.frames import void_note
 from replay.pages import completeness_page
 from replay.verbs.common import ExitCode, Files, Output, Topic, instant_of_text, opened, progress
 
@@ -152,6 +153,9 @@ def _write(found: CompletenessReport) -> None:
     if found.behind_the_log:
         parts = ", ".join(map(str, found.behind_the_log))
         console.print(f"The log of partition {parts} ends before that time does.")
+    for part in found.partitions:
+        if note := void_note(part.partition, part.position, part.void_at_end):
+            console.print(f"VOID {note}", markup=False)
     if found.ok:
         console.print("Complete: each instant ran, or the log says why it did not.")
 

@@ -15,8 +15,20 @@ from minutebook.history.bodies import event_body
 from minutebook.history.steps import Step
 from minutebook.history.story import sentence
 from minutebook.ids import is_execution_id, is_name
+from replay.frames import reader_of
 from replay.story import home_of, steps_in, wanted_of
-from replay.verbs.common import ExitCode, Files, Output, Tenant, Topic, UntilText, opened, progress, until_of
+from replay.verbs.common import (
+    ExitCode,
+    Files,
+    Output,
+    Tenant,
+    Topic,
+    UntilText,
+    opened,
+    progress,
+    tell_void,
+    until_of,
+)
 
 
 def story(
@@ -35,8 +47,12 @@ def story(
     if not (is_name(subject) or is_execution_id(subject)):
         raise typer.BadParameter("is neither the id of a job nor of an execution", param_hint="JOB|EXECUTION")
     wanted, end = wanted_of(tenant, subject), until_of(until)
-    with opened(topic, files, tenant=tenant) as log, progress(log, [home_of(log, wanted)]) as advance:
-        steps = list(steps_in(log, wanted, end, advance))
+    with opened(topic, files, tenant=tenant) as log:
+        home = home_of(log, wanted)
+        reader = reader_of(log, home)
+        with progress(log, [home]) as advance:
+            steps = list(steps_in(log, wanted, end, advance, reader))
+    tell_void(home, reader)
     if not steps:
         typer.echo(f"error: the log says nothing of {subject} of tenant {tenant}", err=True)
         raise typer.Exit(ExitCode.NOT_FOUND)

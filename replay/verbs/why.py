@@ -11,11 +11,14 @@ from rich.markup import escape
 
 from minutebook.client.times import format_duration, format_instant
 from minutebook.history.bodies import why_body
+from minutebook.history.steps import Wanted
 from minutebook.history.why import Answer
 from minutebook.ids import is_name
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
+from replay.frames import reader_of
 from replay.reading import KafkaLog
+from replay.story import home_of
 from replay.verbs.common import (
     ExitCode,
     Files,
@@ -26,6 +29,7 @@ from replay.verbs.common import (
     instant_of_text,
     opened,
     progress,
+    tell_void,
     until_of,
 )
 from replay.why import why_in
@@ -50,7 +54,10 @@ def why(
     instant, end = instant_of_text(at, "AT"), until_of(until)
     with opened(topic, files, tenant=tenant) as log, progress(log, log.partitions()) as advance:
         at_hand = files is None and topic is None
-        answer = why_in(log, tenant, job, instant, end, advance, _reports if at_hand else None)
+        home = home_of(log, Wanted(tenant, job))
+        reader = reader_of(log, home)
+        answer = why_in(log, tenant, job, instant, end, advance, _reports if at_hand else None, reader)
+    tell_void(home, reader)
     if output == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(why_body(answer)), indent=2))
     else:

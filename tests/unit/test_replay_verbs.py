@@ -171,6 +171,47 @@ def test_senseless_arguments_are_refused(arguments: tuple[str, ...], code: int) 
     assert run(*arguments).exit_code == code
 
 
+def broken(folder: Path, maker: LogMaker, *, is_manifest_fitted: bool) -> str:
+    """Exported files in which one stamp was changed: what follows is void."""
+    files = Path(exported(folder, maker.records))
+    records = [*maker.records]
+    records[3] = records[3]._replace(stamp=records[3].stamp + 1)
+    (stretch,) = export(CopiedLog(records), folder / "other", [0]).stretches
+    (folder / "other" / stretch.file).rename(files / stretch.file)
+    manifest = json.loads((files / "manifest.json").read_text())
+    manifest["stretches"][0]["sha256"] = stretch.sha256
+    if is_manifest_fitted:
+        manifest["stretches"][0]["head_after"] = stretch.head_after
+    (files / "manifest.json").write_text(json.dumps(manifest))
+    return str(files)
+
+
+BY_VERB = [
+    ("decide",),
+    ("story", "minutely", "--tenant", "acme"),
+    ("why", "minutely", "2025-07-01T12:01:00Z", "--tenant", "acme"),
+    ("completeness", "2025-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+]
+
+
+@pytest.mark.parametrize("verb", [*BY_VERB, ("at", "2030-01-01T00:00:00Z")])
+def test_files_whose_chain_breaks_are_no_answer(
+    verb: tuple[str, ...], maker: LogMaker, tmp_path: Path
+) -> None:
+    found = run(*verb, "--files", broken(tmp_path, maker, is_manifest_fitted=False))
+    assert found.exit_code == 1, found.output
+    assert "the last record that continues the chain is at offset 3" in found.output
+    assert "python -m replay verify" in found.output
+
+
+@pytest.mark.parametrize("verb", BY_VERB)
+def test_void_records_up_to_the_end_are_said(verb: tuple[str, ...], maker: LogMaker, tmp_path: Path) -> None:
+    files = broken(tmp_path, maker, is_manifest_fitted=True)
+    said = " ".join(run(*verb, "--files", files).output.split())
+    last = len(maker.records) - 1
+    assert f"the last {last - 3} records, from offset 4 through {last}, are void" in said
+
+
 def test_story_and_state_and_proof_from_files(maker: LogMaker, tmp_path: Path) -> None:
     files = exported(tmp_path, maker.records)
     story = run("story", "minutely", "--tenant", "acme", "--files", files, "-o", "json")
