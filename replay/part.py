@@ -74,6 +74,11 @@ def is_blank(event: Event) -> bool:
     return isinstance(event, facts.PermitsReleased) and not event.tenant
 
 
+def is_own(event: Event) -> bool:
+    """Whether an event of a part is about that tenant alone: not blank, and none that every tenant's part may hold."""
+    return not is_blank(event) and not isinstance(event, (*_SHARED, facts.QueueCopied))
+
+
 def _blank(rows: int) -> Event:
     return facts.PermitsReleased("", "", 0, [0] * rows)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from minutebook.errors import SettingsError
 from replay.files import FileLog, export
 from replay.parquet import write_parquet
+from replay.part import is_own
 from replay.tenant_files import TenantLog, export_tenant
 from replay.verbs.common import ExitCode, Files, Topic, UntilText, instant_of_text, opened, progress, until_of
+from replay.verify_part import PartReport, verify_part
 
 
 def export_log(
@@ -38,9 +42,13 @@ def export_log(
 ) -> None:
     """Write the log, a stretch of it, or what it holds of one tenant, into files that the verbs here read with --files.
 
-    Exit code 0: done. 2: wrong usage. 3: no such topic, or the folder is not empty. 5: Kafka cannot be reached.
+    Exit code 0: done. 2: wrong usage. 3: no such topic, nothing of that tenant, or the folder is not empty.
+    5: Kafka cannot be reached.
     """
+    if tenant == "":
+        raise typer.BadParameter("must not be empty", param_hint="--tenant")
     since_at = 0 if since is None else instant_of_text(since, "--from")
+    is_new = not folder.exists()
     with opened(topic, files, needs_whole=True) as log:
         partitions = log.partitions()
         with progress(log, partitions) as advance:
@@ -49,12 +57,21 @@ def export_log(
                 if tenant is None
                 else export_tenant(log, folder, tenant, since_at, until_of(until), advance).stretches
             )
+        held = dict[int, PartReport]()
+        if tenant is not None:
+            part = TenantLog(folder)
+            held = {one.partition: one for one in verify_part(part).partitions}
+        if tenant is not None and not _has_own(part):
+            _remove(folder, is_new=is_new)
+            raise SettingsError(f"the log holds nothing of the tenant {tenant} in that time")
         if parquet:
             write_parquet(FileLog(folder) if tenant is None else TenantLog(folder), folder)
     for stretch in stretches:
-        typer.echo(
-            f"partition {stretch.partition}: {stretch.end - stretch.start} records, head {stretch.head_after}"
-        )
+        count = f"{stretch.end - stretch.start} records"
+        if tenant is not None:
+            own = held[stretch.partition]
+            count = f"{own.events} events in {own.records} of {count}"
+        typer.echo(f"partition {stretch.partition}: {count}, head {stretch.head_after}")
     typer.echo(
         f"Keep these heads: they prove what is in {folder}."
         if tenant is None
@@ -64,3 +81,21 @@ def export_log(
     if not any(stretch.end > stretch.start for stretch in stretches):
         typer.echo("error: there is no record in that time", err=True)
         raise typer.Exit(ExitCode.NOT_FOUND)
+
+
+def _has_own(files: TenantLog) -> bool:
+    """Whether anything there is the tenant's own, and not every tenant's."""
+    events = (
+        event
+        for partition in files.partitions()
+        for record in files.records(partition)
+        for event in record.frame.events
+    )
+    return any(map(is_own, events))
+
+
+def _remove(folder: Path, *, is_new: bool) -> None:
+    """Leave the folder as it was: there and empty, or not there."""
+    shutil.rmtree(folder)
+    if not is_new:
+        folder.mkdir()

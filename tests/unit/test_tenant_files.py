@@ -434,6 +434,28 @@ def test_verbs_on_the_files_of_a_tenant(tmp_path: Path) -> None:
     assert run("verify", "--files", out, "--within", whole).exit_code == 1
 
 
+def test_an_export_says_how_much_is_the_tenants_own(tmp_path: Path) -> None:
+    export(CopiedLog(three_tenants().records), tmp_path / "whole", [0])
+    made = run("export", str(tmp_path / "out"), "--files", str(tmp_path / "whole"), "--tenant", MINE)
+    (part,) = verify_part(TenantLog(tmp_path / "out")).partitions
+    assert part.events > part.records > 1
+    assert f"partition 0: {part.events} events in {part.records} of {part.end} records, head" in made.stdout
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_an_export_of_a_tenant_that_is_not_there_leaves_nothing(tmp_path: Path, *, is_there: bool) -> None:
+    export(CopiedLog(three_tenants().records), tmp_path / "whole", [0])
+    out = tmp_path / "out"
+    if is_there:
+        out.mkdir()
+    found = run("export", str(out), "--files", str(tmp_path / "whole"), "--tenant", "nobody", "--parquet")
+    assert found.exit_code == 3, found.output
+    assert "the log holds nothing of the tenant nobody in that time" in found.output
+    assert out.exists() is is_there
+    assert not list(tmp_path.glob("out/*"))
+    assert run("export", str(out), "--files", str(tmp_path / "whole"), "--tenant", "").exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
