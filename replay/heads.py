@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from minutebook.errors import SettingsError
+from minutebook.log.written import write_whole
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,8 +33,11 @@ def read_heads(path: Path) -> Heads:
 
 
 def write_heads(path: Path, heads: Heads) -> None:
-    """Keep heads in a file. Raises SettingsError where it cannot be written."""
+    """Keep heads in a file, in one step: those that were there stay until these are durable.
+
+    Raises SettingsError where it cannot be written.
+    """
     try:
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(heads), indent=2) + b"\n")
+        write_whole(path, msgspec.json.format(msgspec.json.encode(heads), indent=2) + b"\n")
     except OSError as error:
         raise SettingsError(f"{path} cannot be written: {error}") from error

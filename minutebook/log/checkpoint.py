@@ -8,7 +8,6 @@ The manifest is written last and in one step, so a copy without one was not fini
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal
@@ -17,6 +16,7 @@ import msgspec
 
 from minutebook.domain.view_retention import Retention
 from minutebook.errors import SettingsError
+from minutebook.log.written import write_whole
 
 Part = Literal["streams", "view"]
 MANIFEST: Final = "manifest.json"
@@ -43,9 +43,7 @@ def write_manifest(folder: Path, copies: Iterable[Copy]) -> None:
         else copy
         for copy in copies
     ]
-    unfinished = folder / f"{MANIFEST}.new"
-    unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(entries)))
-    os.replace(unfinished, folder / MANIFEST)
+    write_whole(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(entries)))
 
 
 def read_manifest(path: Path) -> list[Copy]:

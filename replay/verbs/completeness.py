@@ -15,6 +15,7 @@ from rich.table import Table
 from minutebook.client.times import format_instant
 from minutebook.clock import SystemClock
 from minutebook.history.ledger import Range
+from minutebook.log.written import write_whole
 from replay.completeness import CompletenessReport, completeness
 from replay.frames import void_note
 from replay.pages import completeness_page
@@ -113,8 +114,8 @@ def _keep(found: CompletenessReport, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     name = _name(found.first_at)
     page = completeness_page(found, SystemClock().now())
-    (folder / f"{name}.html").write_text(page)
-    (folder / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    write_whole(folder / f"{name}.html", page.encode())
+    write_whole(folder / f"{name}.json", msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
     typer.echo(f"{folder / name}.html and .json", err=True)
 
 
