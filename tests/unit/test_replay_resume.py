@@ -152,6 +152,26 @@ def test_a_kept_head_from_before_is_compared(records: Records, tmp_path: Path) -
     assert (bad.ok, bad.partitions[0].kept) == (False, "different")
 
 
+def test_a_comparison_that_is_asked_for_no_more_leaves_no_finding(records: Records, tmp_path: Path) -> None:
+    log, folder, last = CopiedLog(records), tmp_path / "kept", len(records) - 1
+    good = heads_of(verify(log, [0], folder=folder))
+    wrong = Heads(log_id="", partitions={0: Head(position=5, head="00" * 32)})
+    assert not verify(log, [0], kept=wrong, folder=folder).ok
+    assert not verify(log, [0], kept=wrong, folder=folder).ok, "it is still asked for"
+    found = verify(log, [0], kept=good, folder=folder)
+    assert (found.findings, found.partitions[0].kept) == ([], "equal")
+    assert not verify(log, [0], kept=wrong, folder=folder).ok
+    bad: Copies = {
+        "streams": {0: Copy(partition=0, path=str(tmp_path / "gone"), position=last, head="00" * 32)}
+    }
+    found = verify(log, [0], bad, folder=folder)
+    assert [finding.what for finding in found.findings] == [
+        f"the chain's head after {last} is another in the copy of the owner's state",
+        "there is no copy of the view",
+    ]
+    assert verify(log, [0], folder=folder).findings == []
+
+
 def test_a_folder_of_something_else_is_refused(records: Records, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
