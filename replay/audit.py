@@ -271,7 +271,7 @@ class Audit:
         report, before = self.report, self._before
         for part in PARTS:
             copy = self._copies.get(part)
-            if copy != before.copies.get(part):
+            if copy != before.copies.get(part) or self._outcome_of(part) == PASSED:
                 self._outcome(part, NOT_ASKED)
                 self._differences.pop(part, None)
             wanted = copy.retention or Retention() if part == "view" and copy is not None else None
@@ -394,7 +394,10 @@ class Audit:
             self._differ(_KEPT, Fault(first, first, kept.position, what))
 
     def _has_outcome(self, part: Part) -> bool:
-        return (self.report.state if part == "streams" else self.report.view) != NOT_ASKED
+        return self._outcome_of(part) != NOT_ASKED
+
+    def _outcome_of(self, part: Part) -> str:
+        return self.report.state if part == "streams" else self.report.view
 
     def _outcome(self, part: Part, outcome: str) -> None:
         if part == "streams":

@@ -132,12 +132,13 @@ def test_copies_from_before_are_said_to_be_passed_by(records: Records, tmp_path:
         copy_state(tmp_path / f"copies-{number}", 0, records[:place])
         copy_view(tmp_path / f"copies-{number}", [records[:place]])
     early, late = (copies_in(tmp_path / f"copies-{number}") for number in range(2))
-    only = verify(CopiedLog(records), [0], early, folder=tmp_path / "kept").partitions[0]
-    assert (only.state, only.view) == ("passed by", "passed by")
-    assert [line.partition(":")[0] for line in only.unchecked] == [
-        "the copy of the owner's state is not compared",
-        "the copy of the view is not compared",
-    ]
+    for _ in range(2):
+        only = verify(CopiedLog(records), [0], early, folder=tmp_path / "kept").partitions[0]
+        assert (only.state, only.view) == ("passed by", "passed by")
+        assert [line.partition(":")[0] for line in only.unchecked] == [
+            "the copy of the owner's state is not compared",
+            "the copy of the view is not compared",
+        ]
     only = verify(CopiedLog(records), [0], late, folder=tmp_path / "kept").partitions[0]
     assert (only.state, only.view) == ("equal", "passed by"), "no view was folded before"
 
