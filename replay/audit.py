@@ -48,8 +48,8 @@ _KEPT: Final = "kept"
 
 class Progress(msgspec.Struct, kw_only=True):
     """What is saved of an audit. `findings`: of the records alone; `differences`: of each copy and of the head that was kept.
-    `folded_through`: its last frame that was folded. `view_retention`: how long its view keeps what is over, None = no view is
-    folded.
+    `stamp`: the latest of its records (ms). `folded_through`: its last frame that was folded. `view_retention`: how long its
+    view keeps what is over, None = no view is folded.
     """
 
     chain: ChainState
@@ -58,6 +58,7 @@ class Progress(msgspec.Struct, kw_only=True):
     differences: dict[str, Finding]
     permit_findings: list[Finding]
     log_id: str
+    stamp: int
     now: int
     can_fold: bool
     folded_through: int
@@ -118,6 +119,7 @@ class Audit:
             differences={},
             permit_findings=[],
             log_id="",
+            stamp=-1,
             now=0,
             can_fold=start == 0,
             folded_through=-1,
@@ -132,6 +134,7 @@ class Audit:
         self.findings = saved.findings
         self._differences = saved.differences
         self.log_id = saved.log_id
+        self.stamp = saved.stamp
         self._now = saved.now
         self._can_fold = saved.can_fold
         self.folded_through = saved.folded_through
@@ -188,6 +191,7 @@ class Audit:
             first, last = self.position + 1, max(self.position + 1, record.offset - 1)
             self._gap = Fault(first, first, last, f"{last - first + 1} records are missing")
             return False
+        self.stamp = max(self.stamp, record.stamp)
         self.report.records += 1
         self._unsaved += 1
         self._fold(frame)
@@ -211,6 +215,7 @@ class Audit:
             differences=self._differences,
             permit_findings=self._permits.findings,
             log_id=self.log_id,
+            stamp=self.stamp,
             now=self._now,
             can_fold=self._can_fold,
             folded_through=self.folded_through,

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from minutebook.client.times import format_instant
 from minutebook.errors import SettingsError
 from minutebook.log.checkpoint import Copy, Part, newest
 from replay.audit import PARTS, Audit, unpaired_in
@@ -109,11 +110,8 @@ class _OfOne(NamedTuple):
         place = _place(self.folder, partition)
         place.mkdir(exist_ok=True)
         with closing(Audit(self.log, partition, place, wanted, kept, self.make_rows)) as audit:
-            if audit.report.records and self.until.offset is not None and self.until.offset < audit.position:
-                raise SettingsError(
-                    f"the audit in {self.folder} has read partition {partition} through {audit.position}, "
-                    f"--until ends at {self.until.offset}: choose a new folder"
-                )
+            if audit.report.records:
+                self._check_until(audit)
             is_interrupted = audit.can_begin() and self._read(audit, partition, advance, is_stopped)
             if isinstance(self.log, FileLog) and self.until == TO_THE_END and not is_interrupted:
                 audit.end_with(self.log.head_after(partition))
@@ -123,6 +121,17 @@ class _OfOne(NamedTuple):
                 needs_copies=self.copies is not None,
             )
             return _Audited(audit.report, audit.findings, audit.log_id, audit.folded_through)
+
+    def _check_until(self, audit: Audit) -> None:
+        """An audit that has read more than is asked for cannot answer for less."""
+        offset, at = self.until
+        read = f"the audit in {self.folder} has read partition {audit.report.partition} through"
+        if offset is not None and offset < audit.position:
+            raise SettingsError(f"{read} {audit.position}, --until ends at {offset}: choose a new folder")
+        if at is not None and at < audit.stamp:
+            raise SettingsError(
+                f"{read} {format_instant(audit.stamp)}, --until ends at {format_instant(at)}: choose a new folder"
+            )
 
     def _read(self, audit: Audit, partition: int, advance: Advance, is_stopped: Stopped) -> bool:
         """Take all records that are to be read; whether somebody stopped it."""

@@ -192,6 +192,15 @@ def test_a_folder_of_something_else_is_refused(records: Records, tmp_path: Path)
         verify(CopiedLog(records), [0], folder=tmp_path / "kept")
 
 
+def test_an_end_in_time_before_what_was_read_is_refused(records: Records, tmp_path: Path) -> None:
+    until = Until(at=records[40].stamp)
+    began = verify(CopiedLog(records), [0], until=until, folder=tmp_path / "kept")
+    again = verify(CopiedLog(records), [0], until=until, folder=tmp_path / "kept")
+    assert again.partitions[0].position == began.partitions[0].position
+    with pytest.raises(SettingsError, match=r"through 20.*Z, --until ends at 20.*Z: choose a new folder"):
+        verify(CopiedLog(records), [0], until=Until(at=records[40].stamp - 1), folder=tmp_path / "kept")
+
+
 def test_the_command_says_what_it_took_over(records: Records, tmp_path: Path) -> None:
     export(CopiedLog(records), tmp_path / "files", [0])
     files = ["verify", "--files", str(tmp_path / "files"), "--resume", str(tmp_path / "kept")]
