@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -140,7 +140,14 @@ class PermitAudit:
         self.findings.append(Finding(self._partition, offset, offset, offset, what))
 
 
-def unpaired(left: Iterable[Iterable[Row]], read: Mapping[int, int]) -> Iterator[Finding]:
+class Unjudged(NamedTuple):
+    """An effect in `partition` whose cause lies in `cause_partition`, behind what was read of it."""
+
+    partition: int
+    cause_partition: int
+
+
+def unpaired(left: Iterable[Iterable[Row]], read: Mapping[int, int]) -> Iterator[Finding | Unjudged]:
     """Effects without a cause in what is left of all partitions. One whose cause lies behind what was read of its partition,
     by partition the offset of the last valid frame in `read`, is not judged.
     """
@@ -157,6 +164,8 @@ def unpaired(left: Iterable[Iterable[Row]], read: Mapping[int, int]) -> Iterator
             elif effect.cause_offset <= read.get(effect.cause_partition, -1):
                 what = f"permit {effect.permit} of limit {effect.limit!r} {_WHAT[kind]}"
                 yield Finding(effect.partition, effect.offset, effect.offset, effect.offset, what)
+            else:
+                yield Unjudged(effect.partition, effect.cause_partition)
 
 
 def _meet(cause: Half, effect: Half) -> bool:

@@ -8,6 +8,7 @@ them is judged at the end.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from replay.audit_store import keep_in, read_rows
 from replay.files import FileLog
 from replay.heads import Heads
 from replay.parallel import Stopped, never, spread
-from replay.permits import unpaired
+from replay.permits import Unjudged, unpaired
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 from replay.refold import MakeRows, on_disk
 from replay.report import Finding, PartitionReport, Report
@@ -66,7 +67,13 @@ def verify(
         findings = [finding for audit in audits for finding in audit.findings]
         read = {audit.report.partition: audit.folded_through for audit in audits}
         left = [read_rows(unpaired_in(_place(work, partition))) for partition in done]
-        findings += unpaired(left, read)
+        unjudged: Counter[Unjudged] = Counter()
+        for found in unpaired(left, read):
+            if isinstance(found, Finding):
+                findings.append(found)
+            else:
+                unjudged[found] += 1
+    _tell(unjudged, audits)
     log_ids = sorted({audit.log_id for audit in audits if audit.log_id})
     if kept is not None and log_ids and kept.log_id not in ("", *log_ids):
         findings.append(
@@ -83,6 +90,16 @@ def verify(
         partitions=[audit.report for audit in audits],
         findings=findings,
     )
+
+
+def _tell(unjudged: Counter[Unjudged], audits: list[_Audited]) -> None:
+    """Each partition's report names the permits in it that were not judged."""
+    reports = {audit.report.partition: audit.report for audit in audits}
+    for (partition, other), count in sorted(unjudged.items()):
+        reports[partition].unchecked.append(
+            f"{count} permits that came from partition {other} are not judged: its log was not folded as far as where "
+            "they were granted or given back"
+        )
 
 
 class _Audited(NamedTuple):
