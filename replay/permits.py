@@ -114,7 +114,7 @@ class PermitAudit:
             half = Half(event.tenant, event.limit, permit, self._partition, frame.offset, *mail)
             key = _key(kind, half)
             cause = self._halves.get(key + _CAUSE)
-            if cause is not None and _meet(cause, half):
+            if cause is not None and _meet(kind, cause, half):
                 self._halves.delete(key + _CAUSE)
             else:
                 self._halves.put(key + _EFFECT + frame.offset.to_bytes(8), half)
@@ -158,7 +158,7 @@ def unpaired(left: Iterable[Iterable[Row]], read: Mapping[int, int]) -> Iterator
         halves = [half for _, half in pair]
         causes = [half for half in halves if half.offset < 0]
         for effect in (half for half in halves if half.offset >= 0):
-            cause = next((cause for cause in causes if _meet(cause, effect)), None)
+            cause = next((cause for cause in causes if _meet(kind, cause, effect)), None)
             if cause is not None:
                 causes.remove(cause)
             elif effect.cause_offset <= read.get(effect.cause_partition, -1):
@@ -168,8 +168,11 @@ def unpaired(left: Iterable[Iterable[Row]], read: Mapping[int, int]) -> Iterator
                 yield Unjudged(effect.partition, effect.cause_partition)
 
 
-def _meet(cause: Half, effect: Half) -> bool:
-    return cause.partition in (effect.partition, effect.cause_partition)
+def _meet(kind: bytes, cause: Half, effect: Half) -> bool:
+    """Granted to where it is used; given back by who sent it, or here, where nobody did."""
+    if kind == _RECEIVED or effect.cause_partition < 0:
+        return cause.partition == effect.partition
+    return cause.partition == effect.cause_partition
 
 
 def _key(kind: bytes, half: Half) -> bytes:

@@ -98,12 +98,19 @@ def test_more_than_the_limit_in_force_is_found(limit: Event, grants: list[Event]
 
 
 def test_a_permit_that_was_never_granted_here_is_found() -> None:
-    (found,) = audited([[copied()], [granted(2)]], [[], received(FIRST)])
-    assert "never granted to this partition" in found
+    for other in (2, HOME):
+        (found,) = audited([[copied()], [granted(other)]], [[], received(FIRST)])
+        assert "never granted to this partition" in found
 
 
 def test_a_permit_that_nobody_gave_back_is_found() -> None:
     (found,) = audited([[copied()], [granted(USER)], returned(FIRST)], [[], received(FIRST)])
+    assert "nobody had given it back" in found
+
+
+def test_a_permit_that_another_gave_back_than_who_sent_it_is_found() -> None:
+    home = [[copied(1)], [granted(HOME)], received(FIRST), [released(FIRST)], returned(FIRST)]
+    (found,) = audited(home, [[], []])
     assert "nobody had given it back" in found
 
 
