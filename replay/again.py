@@ -75,6 +75,16 @@ class Again:
         while self.at < end:
             self.unchecked[reason] += self._place(self.frame.events[self.at])
 
+    def may(self, events: Iterable[Event], unchecked: str = "") -> None:
+        """These come next, of which the frame alone says that something brought them about: it may have, or `unchecked` says
+        why that cannot be told. Raises DifferentError."""
+        for event in events:
+            count = self._place(event)
+            if unchecked:
+                self.unchecked[unchecked] += count
+            else:
+                self.allowed += count
+
     def allow(self) -> None:
         """Take the next event as the frame says it: it was found to be allowed."""
         self.allowed += self._place(self.frame.events[self.at])

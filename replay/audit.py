@@ -43,18 +43,22 @@ _VOIDS_MAX: Final = 20_000
 """Void records in a row after which nothing more is folded: the state names each of them."""
 _WHOSE: Final[dict[Part, str]] = {"streams": "owner's state", "view": "view"}
 _UNPAIRED: Final = "permits"
+_KEPT: Final = "kept"
 
 
 class Progress(msgspec.Struct, kw_only=True):
-    """What is saved of an audit. `folded_through`: its last frame that was folded. `view_retention`: how long its view
-    keeps what is over, None = no view is folded.
+    """What is saved of an audit. `findings`: of the records alone; `differences`: of each copy and of the head that was kept.
+    `stamp`: the latest of its records (ms). `folded_through`: its last frame that was folded. `view_retention`: how long its
+    view keeps what is over, None = no view is folded.
     """
 
     chain: ChainState
     report: PartitionReport
     findings: list[Finding]
+    differences: dict[str, Finding]
     permit_findings: list[Finding]
     log_id: str
+    stamp: int
     now: int
     can_fold: bool
     folded_through: int
@@ -112,8 +116,10 @@ class Audit:
             chain=chain_from(*beginning(self._log, partition)),
             report=PartitionReport(partition=partition, start=start, end=end),
             findings=[],
+            differences={},
             permit_findings=[],
             log_id="",
+            stamp=-1,
             now=0,
             can_fold=start == 0,
             folded_through=-1,
@@ -126,7 +132,9 @@ class Audit:
         self._before = saved
         self.report = saved.report
         self.findings = saved.findings
+        self._differences = saved.differences
         self.log_id = saved.log_id
+        self.stamp = saved.stamp
         self._now = saved.now
         self._can_fold = saved.can_fold
         self.folded_through = saved.folded_through
@@ -183,6 +191,7 @@ class Audit:
             first, last = self.position + 1, max(self.position + 1, record.offset - 1)
             self._gap = Fault(first, first, last, f"{last - first + 1} records are missing")
             return False
+        self.stamp = max(self.stamp, record.stamp)
         self.report.records += 1
         self._unsaved += 1
         self._fold(frame)
@@ -203,8 +212,10 @@ class Audit:
             chain=self._chain.state(),
             report=self.report,
             findings=self.findings,
+            differences=self._differences,
             permit_findings=self._permits.findings,
             log_id=self.log_id,
+            stamp=self.stamp,
             now=self._now,
             can_fold=self._can_fold,
             folded_through=self.folded_through,
@@ -265,8 +276,9 @@ class Audit:
         report, before = self.report, self._before
         for part in PARTS:
             copy = self._copies.get(part)
-            if copy != before.copies.get(part):
+            if copy != before.copies.get(part) or self._outcome_of(part) == PASSED:
                 self._outcome(part, NOT_ASKED)
+                self._differences.pop(part, None)
             wanted = copy.retention or Retention() if part == "view" and copy is not None else None
             if copy is None or self._has_outcome(part) or not report.records:
                 continue
@@ -276,6 +288,7 @@ class Audit:
                 self._pass_by(part, "no view was folded like that")
         if self._kept != before.kept:
             report.kept = NOT_ASKED
+            self._differences.pop(_KEPT, None)
         if self._kept is None or report.kept != NOT_ASKED:
             return
         if self._kept.position < report.start:
@@ -305,13 +318,13 @@ class Audit:
         if not is_same:
             first, last = min(self._chain.unproven(), self._kept.position), self._kept.position
             what = f"the chain's head after {last} is another than the one that was kept"
-            self._find(Fault(first, first, last, what))
+            self._differ(_KEPT, Fault(first, first, last, what))
 
     def _compare_copy(self, part: Part, copy: Copy) -> None:
         if not self._chain.agrees(bytes.fromhex(copy.head)):
             first = self._chain.unproven()
             what = f"the chain's head after {copy.position} is another in the copy of the {_WHOSE[part]}"
-            self._find(Fault(first, first, copy.position, what))
+            self._differ(part, Fault(first, first, copy.position, what))
             self._outcome(part, DIFFERENT)
             return
         difference = (
@@ -319,7 +332,8 @@ class Audit:
         )
         self._outcome(part, DIFFERENT if difference else EQUAL)
         if difference:
-            self._find_at(copy.position, f"the copy of the {_WHOSE[part]} made here differs: {difference}")
+            at, what = copy.position, f"the copy of the {_WHOSE[part]} made here differs: {difference}"
+            self._differ(part, Fault(at, at, at, what))
 
     # -- the end
 
@@ -338,11 +352,12 @@ class Audit:
         if self._can_fold and not is_interrupted:
             report.digest = self._refold.digest("streams").hex()
         write_rows(self._folder / _UNPAIRED, self._permits.left())
-        self.findings = [*self.findings, *self._permits.findings]
         is_cut = is_cut or is_interrupted
         for part in PARTS:
             self._settle(part, is_cut=is_cut, is_needed=needs_copies)
         self._settle_head(is_cut=is_cut)
+        compared = [self._differences[name] for name in (*PARTS, _KEPT) if name in self._differences]
+        self.findings = [*self.findings, *compared, *self._permits.findings]
         report.frames, report.void = chain.frames, chain.void
         report.position, report.head = chain.reader.position, chain.reader.head.hex()
         report.unproven_from = chain.unproven()
@@ -362,15 +377,15 @@ class Audit:
         if copy is None:
             if is_needed and report.end > report.start:
                 self._outcome(part, NO_COPY)
-                self._find_at(report.end - 1, f"there is no copy of the {_WHOSE[part]}")
+                last, what = report.end - 1, f"there is no copy of the {_WHOSE[part]}"
+                self._differ(part, Fault(last, last, last, what))
         elif is_cut:
             self._outcome(part, NOT_REACHED)
         else:
             self._outcome(part, DIFFERENT)
             first, last = self.position + 1, copy.position
-            self._find(
-                Fault(first, first, last, f"the log ends before, the copy of the {_WHOSE[part]} goes on")
-            )
+            what = f"the log ends before, the copy of the {_WHOSE[part]} goes on"
+            self._differ(part, Fault(first, first, last, what))
 
     def _settle_head(self, *, is_cut: bool) -> None:
         """The outcome of a comparison with a kept head that never came."""
@@ -380,20 +395,24 @@ class Audit:
         self.report.kept = NOT_REACHED if is_cut else DIFFERENT
         if not is_cut:
             first = self.position + 1
-            self._find(
-                Fault(
-                    first, first, kept.position, "the log ends before, records up to the kept head are gone"
-                )
-            )
+            what = "the log ends before, records up to the kept head are gone"
+            self._differ(_KEPT, Fault(first, first, kept.position, what))
 
     def _has_outcome(self, part: Part) -> bool:
-        return (self.report.state if part == "streams" else self.report.view) != NOT_ASKED
+        return self._outcome_of(part) != NOT_ASKED
+
+    def _outcome_of(self, part: Part) -> str:
+        return self.report.state if part == "streams" else self.report.view
 
     def _outcome(self, part: Part, outcome: str) -> None:
         if part == "streams":
             self.report.state = outcome
         else:
             self.report.view = outcome
+
+    def _differ(self, name: str, fault: Fault) -> None:
+        """What came of one comparison: it counts for as long as that one is asked for."""
+        self._differences[name] = _finding(self.report.partition, fault)
 
     def _find_at(self, offset: int, what: str) -> None:
         self._find(Fault(offset, offset, offset, what))

@@ -19,7 +19,7 @@ from minutebook.store.port import Pending, Ranges, Rows
 from replay import permits
 from replay.refold import MakeRows, on_disk
 
-FORMAT: Final = f"1.{state.FORMAT}.{view.FORMAT}"
+FORMAT: Final = f"2.{state.FORMAT}.{view.FORMAT}"
 """What an audit kept in a folder can be gone on with: this version of it, and of both folds."""
 PROGRESS: Final = "progress"
 

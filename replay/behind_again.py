@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from typing import Final
 
 from minutebook import ids
 from minutebook.domain import events as facts
 from minutebook.domain import keys, operation_steps, rescheduling
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
-from minutebook.domain.giving_up import Held
 from minutebook.domain.permit_folds import home_of, stock_of
 from minutebook.domain.permits import ASKED_MAX, grantable, lacking, useless
 from minutebook.domain.placing import spec_of
 from minutebook.domain.records import Report
-from minutebook.domain.results import died, lost, overrun, returned
 from minutebook.wire import topics
 from replay.again import MEMORY, OFFERS, Again, DifferentError
 from replay.differences import difference
 from replay.due_again import DueAgain
 from replay.hearing import Hearing
-
-LEASE_OVER: Final = "lease_over"
-DIED: Final = "session_died"
+from replay.taken_again import LEASE_OVER, TakenAgain
 
 Granted = facts.ExecutionsDueGranted | facts.ExecutionsGranted
 
@@ -37,6 +31,7 @@ class BehindAgain:
         self._book: Book = again.book
         self._due = due
         self._hearing = hearing
+        self.taken = TakenAgain(again, hearing)
 
     def finish(self) -> None:
         """All that is left of the frame. Raises DifferentError."""
@@ -52,11 +47,11 @@ class BehindAgain:
             case facts.ExecutionsDueGranted() | facts.ExecutionsGranted() | facts.SessionStarted():
                 self.granted(said)
             case facts.AttemptsLost() | facts.GrantsReturned():
-                self.taken(said)
+                self.taken.by_owner(said)
             case facts.SessionEnded():
                 self._ended(said)
             case facts.AttemptFailed() | facts.AttemptCancelled() | facts.AttemptStuck():
-                self._overrun(said)
+                self.taken.overrun(said)
             case facts.PermitsGranted() | facts.PermitsReleased():
                 self._permits(said)
             case facts.PermitsAsked():
@@ -124,50 +119,7 @@ class BehindAgain:
             if (said.tenants[number], name, attempt) not in asked or said.sessions != [report.session]:
                 raise DifferentError(f"attempt {attempt} of {name} is granted, but was not claimed")
 
-    # -- attempts that are taken from workers
-
-    def taken(self, said: facts.AttemptsLost | facts.GrantsReturned) -> None:
-        """Attempts that are lost or taken back: they must run, and what follows is decided by the policies of their jobs."""
-        again = self._again
-        if isinstance(said, facts.AttemptsLost):
-            if said.cause == DIED:
-                again.same(died(self._book, self._waiting(said), again.now))
-                return
-            if said.cause == LEASE_OVER:
-                self._check_leases(said.sessions)
-            again.same(lost(self._book, said.cause, self._held(said), again.now))
-        else:
-            again.same(returned(self._book, said.reason, self._held(said), again.now))
-
-    def _held(self, said: facts.AttemptsLost | facts.GrantsReturned) -> list[Held]:
-        """Their attempts, and those that were asked to stop and end as cancelled right behind."""
-        rows = list(
-            zip(map(said.tenants.__getitem__, said.tenant), said.executions, said.tokens, strict=True)
-        )
-        for event in self._again.frame.events[self._again.at + 1 :]:
-            if not isinstance(event, facts.AttemptCancelled):
-                break
-            rows.append((event.tenant, event.execution, event.token))
-        return [self._running(*row) for row in rows]
-
-    def _running(self, tenant: str, execution: str, token: int) -> Held:
-        key = keys.execution_row(tenant, execution)
-        found = self._book.running.get(key)
-        if found is None or found.token != token:
-            raise DifferentError(f"{execution} of {tenant} does not run under the token {token}")
-        return Held(key, token, found)
-
-    def _waiting(self, said: facts.AttemptsLost) -> Held:
-        """One that was withdrawn from a session which then died."""
-        key = keys.execution_row(said.tenants[said.tenant[0]], said.executions[0])
-        found = self._book.executions.get(key)
-        if found is None:
-            raise DifferentError(f"{said.executions[0]} counts as lost, but does not wait")
-        return Held(key, found.token, found)
-
-    def _check_leases(self, names: Sequence[str]) -> None:
-        if fault := next(filter(None, map(self._hearing.fault_of_lease, names)), ""):
-            raise DifferentError(fault)
+    # -- ends of sessions
 
     def _ended(self, said: facts.SessionEnded) -> None:
         if self._book.sessions.get(said.session.encode()) is None or said.cause != LEASE_OVER:
@@ -179,16 +131,6 @@ class BehindAgain:
             self._again.said(1, OFFERS)
         else:
             self._again.allow()
-
-    def _overrun(self, said: facts.AttemptFailed | facts.AttemptCancelled | facts.AttemptStuck) -> None:
-        """An attempt that its owner ends, long past its time: what follows is decided by the policy of its job."""
-        again, held = self._again, self._running(said.tenant, said.execution, said.token)
-        if isinstance(said, facts.AttemptFailed):
-            again.same(overrun(self._book, held, said.error_type, said.message, again.now))
-        elif isinstance(said, facts.AttemptCancelled) and not held.execution.is_stopping:
-            raise DifferentError(f"{said.execution} was not asked to stop")
-        else:
-            again.said(1, MEMORY)
 
     # -- permits
 

@@ -38,6 +38,7 @@ from replay.inputs import Inputs
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 from replay.refold import MakeRows, on_disk
 from replay.report import Finding
+from replay.taken_again import HANDED_BACK, NOT_HELD, WITHDRAWN
 from replay.taken_inputs import TakenInputs
 
 NOT_WHOLE: Final = "its log does not begin with the first record here"
@@ -226,7 +227,7 @@ class _Deciding:
         report = again.report(record)
         while report is not None and again.at < end and (said := again.next()) is not None:
             if _is_of_pulse(said, report) and isinstance(said, facts.AttemptsLost | facts.GrantsReturned):
-                behind.taken(said)
+                behind.taken.by_report(said)
             elif _is_of_pulse(said, report):
                 again.said(1, MEMORY)
             elif report.claims and isinstance(said, facts.PermitsAsked):
@@ -269,14 +270,22 @@ def _is_of_pulse(said: Event, report: Report) -> bool:
     """Whether an event may come from what a report's pulse says of held tokens, or from the leaving of its session."""
     match said:
         case facts.AttemptsLost():
-            return report.full is not None and said.cause == "not_held"
-        case facts.GrantsReturned() if said.reason == "handed_back":
+            return said.cause == NOT_HELD and _are_missing(said, report)
+        case facts.GrantsReturned() if said.reason == HANDED_BACK:
             pulse = report.pulse
             is_its = pulse is not None and pulse.is_leaving and said.sessions == [report.session]
             return is_its and pulse is not None and min(said.tokens) > pulse.last_token
         case facts.GrantsReturned():
-            return report.full is not None
+            return said.reason == WITHDRAWN and _are_missing(said, report)
         case facts.AttemptCancelled():
-            return said.cause in ("not_held", "withdrawn", "handed_back")
+            return said.cause in (NOT_HELD, WITHDRAWN, HANDED_BACK)
         case _:
             return False
+
+
+def _are_missing(said: facts.AttemptsLost | facts.GrantsReturned, report: Report) -> bool:
+    """Whether a full pulse does not list tokens that its session has seen."""
+    full, pulse = report.full, report.pulse
+    if full is None or pulse is None or said.sessions != [report.session]:
+        return False
+    return max(said.tokens) <= pulse.last_token and set(full.held).isdisjoint(said.tokens)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from itertools import chain
 
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
@@ -14,6 +15,7 @@ from minutebook.domain.events import Event
 from minutebook.domain.offers import Session, hear
 from minutebook.domain.records import Report
 from minutebook.domain.senseless import senseless
+from minutebook.domain.state import Execution
 from minutebook.errors import DecodeError
 from minutebook.log.inputs import read_input
 from minutebook.log.port import RawRecord
@@ -43,8 +45,8 @@ class Hearing:
         if session is None and report.full is not None and report.session not in self._over:
             session = self._sessions[report.session] = Session(report.session)
             session.take(dict.fromkeys(self._running(report.session), b""))
-        if session is not None:
-            hear(session, report, record.stamp)
+        if session is not None and hear(session, report, record.stamp):
+            _note_shown(session, report)
 
     def follow(self, placed: Iterable[tuple[Event, int]]) -> None:
         """Events of a frame: grants take up what is offered, ended sessions offer nothing."""
@@ -64,10 +66,11 @@ class Hearing:
                     pass
 
     def _take_over(self) -> None:
-        """A new owner counts of its sessions' grants what runs."""
+        """A new owner counts of its sessions' grants what runs, and does not know which of them arrived."""
         for session in self._sessions.values():
             running = self._running(session.name)
             session.above = deque(token for token in running if token > session.last_token)
+            session.unacknowledged = dict.fromkeys(running)
 
     def _running(self, name: str) -> list[int]:
         return sorted(row.token for _, row in self._book.running.scan(b"") if row.session == name)
@@ -97,3 +100,19 @@ class Hearing:
         return (
             f"the lease of {name} was good for {left_ms} ms more by all that was read" if left_ms >= 0 else ""
         )
+
+    def fault_of_withdrawal(self, token: int, execution: Execution) -> str | None:
+        """Why a grant must not be withdrawn; empty if it may, None if its session was not heard here."""
+        session = self._sessions.get(execution.session)
+        if session is None:
+            return None
+        if token not in session.unacknowledged:
+            return f"{execution.session} had shown that it holds the token {token}, which is withdrawn"
+        return ""
+
+
+def _note_shown(session: Session, report: Report) -> None:
+    """Grants that a report lists as held, or as under way, arrived."""
+    held = [] if report.full is None else report.full.held
+    for token in chain(held, (progress.token for progress in report.progress)):
+        session.unacknowledged.pop(token, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import Final, Protocol
 
@@ -117,7 +117,8 @@ def offers_told(open_reports: Callable[[], Reports] | None, partition: int, wait
 
 def _told(reports: Reports, partition: int, wait: Wait) -> list[Reason]:
     start, _ = reports.bounds(partition)
-    first = reports.offset_at(partition, wait.from_at - LOOK_BACK_MS)
+    look_from = wait.from_at - LOOK_BACK_MS
+    first = reports.offset_at(partition, look_from)
     end = reports.offset_at(partition, wait.until_at + 1)
     sessions: dict[str, _Session] = {}
     begins_at: int | None = None
@@ -131,19 +132,29 @@ def _told(reports: Reports, partition: int, wait: Wait) -> list[Reason]:
             sessions[name] = _Session(name, record.offset, record.offset, record.stamp)
         if name in sessions:
             sessions[name].hear(record, head, wait)
-    if start > 0 and first == start and (begins_at is None or begins_at > wait.from_at):
+    is_cut = first == start > 0
+    if is_cut and (begins_at is None or begins_at > wait.from_at):
         since = "" if begins_at is None else f": what is kept begins at {format_instant(begins_at)}"
         return [_untold(f"of that time it is gone{since}")]
-    there = sorted(
-        (one for one in sessions.values() if one.is_there(wait)),
-        key=lambda one: (not one.fits(wait), -one.most, one.name),
-    )
-    if not there:
+    found = _of_sessions(sessions.values(), partition, wait)
+    if not found:
         text = (
             f"No worker's session reported to partition {partition} then "
             f"(worker-reports {partition}:{first} up to {partition}:{end})"
         )
-        return [Reason(code="no_session", text=text, at=wait.from_at)]
+        found = [Reason(code="no_session", text=text, at=wait.from_at)]
+    if is_cut and begins_at is not None and begins_at > look_from:
+        before = f"its reports before {format_instant(begins_at)} are gone: what sessions said only there is not told"
+        found.append(_untold(before))
+    return found
+
+
+def _of_sessions(sessions: Iterable[_Session], partition: int, wait: Wait) -> list[Reason]:
+    """What those that were there could have done, the fit ones first."""
+    there = sorted(
+        (one for one in sessions if one.is_there(wait)),
+        key=lambda one: (not one.fits(wait), -one.most, one.name),
+    )
     found = [one.reason(partition, wait) for one in there[:NAMED_MAX]]
     if len(there) > NAMED_MAX:
         text = f"{len(there) - NAMED_MAX} further sessions were alive"

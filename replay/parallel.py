@@ -98,12 +98,8 @@ class _Crew:
             partition = self._busy[pipe]
             try:
                 kind, said = pipe.recv()
-            except EOFError as error:
-                process = self._processes[pipe]
-                process.join()
-                raise ProcessDiedError(
-                    f"the process that read partition {partition} ended with {process.exitcode}"
-                ) from error
+            except (EOFError, ConnectionError) as error:
+                raise self._death(pipe) from error
             if kind == "records":
                 self._advance(partition, said)
             elif kind == "error":
@@ -118,14 +114,22 @@ class _Crew:
             self._is_stopping = True
             self._waiting.clear()
             for pipe in self._busy:
-                with suppress(BrokenPipeError):  # why it is gone is heard from it
+                with suppress(ConnectionError):  # why it is gone is heard from it
                     pipe.send(None)
 
     def _next(self, pipe: Connection) -> None:
         self._busy.pop(pipe, None)
         if self._waiting:
             self._busy[pipe] = self._waiting.popleft()
-            pipe.send(self._busy[pipe])
+            try:
+                pipe.send(self._busy[pipe])
+            except ConnectionError as error:
+                raise self._death(pipe) from error
+
+    def _death(self, pipe: Connection) -> ProcessDiedError:
+        process, partition = self._processes[pipe], self._busy[pipe]
+        process.join()
+        return ProcessDiedError(f"the process that read partition {partition} ended with {process.exitcode}")
 
     def end(self) -> None:
         """All processes are gone: those with nothing to do leave when their pipe is closed, the others are ended."""
@@ -147,7 +151,7 @@ def _serve(work: Work[Any], pipe: Connection) -> None:
             found = work(partition, voice.advance, voice.is_stopped)
             voice.tell()
             pipe.send(("result", found))
-    except (EOFError, BrokenPipeError):
+    except (EOFError, ConnectionError):
         return
     except Exception as error:  # it is raised where the work was asked for
         pipe.send(("error", error))

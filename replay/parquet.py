@@ -7,8 +7,7 @@ name their fields; what has no column of its own is in `body`, a JSON object.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,7 +65,8 @@ SCHEMA: Final = pa.schema(
 _COLUMNS: Final = frozenset(SCHEMA.names)
 _MOMENTS: Final = frozenset(field.name for field in SCHEMA if field.type == _MOMENT)
 _ROWS: Final = 20_000
-"""In memory at a time."""
+_BODY_CHARS: Final = 16 << 20
+"""Of either so much is in memory at a time, and one row."""
 _SINGULAR: Final = {
     "executions": "execution",
     "job_ids": "job_id",
@@ -101,7 +101,7 @@ def write_parquet(log: FileLog | TenantLog, folder: Path) -> list[Path]:
                 for frame in frames_of(log, stretch.partition)
                 for row in rows_in(stretch.partition, frame)
             )
-            while some := list(islice(rows, _ROWS)):
+            for some in _pieces(rows):
                 out.write_table(pa.Table.from_pylist(some, schema))
         written.append(path)
     return written
@@ -125,6 +125,19 @@ def rows_in(partition: int, frame: Frame) -> Iterator[dict[str, Any]]:
                 },
                 said,
             )
+
+
+def _pieces(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Rows in their order, so many at a time as memory is meant to hold: a payload can be large."""
+    piece, chars = list[dict[str, Any]](), 0
+    for row in rows:
+        piece.append(row)
+        chars += len(row["body"])
+        if len(piece) >= _ROWS or chars >= _BODY_CHARS:
+            yield piece
+            piece, chars = [], 0
+    if piece:
+        yield piece
 
 
 def _said(event: Any) -> Iterator[tuple[int, dict[str, Any]]]:

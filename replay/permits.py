@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -114,7 +114,7 @@ class PermitAudit:
             half = Half(event.tenant, event.limit, permit, self._partition, frame.offset, *mail)
             key = _key(kind, half)
             cause = self._halves.get(key + _CAUSE)
-            if cause is not None and _meet(cause, half):
+            if cause is not None and _meet(kind, cause, half):
                 self._halves.delete(key + _CAUSE)
             else:
                 self._halves.put(key + _EFFECT + frame.offset.to_bytes(8), half)
@@ -140,7 +140,14 @@ class PermitAudit:
         self.findings.append(Finding(self._partition, offset, offset, offset, what))
 
 
-def unpaired(left: Iterable[Iterable[Row]], read: Mapping[int, int]) -> Iterator[Finding]:
+class Unjudged(NamedTuple):
+    """An effect in `partition` whose cause lies in `cause_partition`, behind what was read of it."""
+
+    partition: int
+    cause_partition: int
+
+
+def unpaired(left: Iterable[Iterable[Row]], read: Mapping[int, int]) -> Iterator[Finding | Unjudged]:
     """Effects without a cause in what is left of all partitions. One whose cause lies behind what was read of its partition,
     by partition the offset of the last valid frame in `read`, is not judged.
     """
@@ -151,16 +158,21 @@ def unpaired(left: Iterable[Iterable[Row]], read: Mapping[int, int]) -> Iterator
         halves = [half for _, half in pair]
         causes = [half for half in halves if half.offset < 0]
         for effect in (half for half in halves if half.offset >= 0):
-            cause = next((cause for cause in causes if _meet(cause, effect)), None)
+            cause = next((cause for cause in causes if _meet(kind, cause, effect)), None)
             if cause is not None:
                 causes.remove(cause)
             elif effect.cause_offset <= read.get(effect.cause_partition, -1):
                 what = f"permit {effect.permit} of limit {effect.limit!r} {_WHAT[kind]}"
                 yield Finding(effect.partition, effect.offset, effect.offset, effect.offset, what)
+            else:
+                yield Unjudged(effect.partition, effect.cause_partition)
 
 
-def _meet(cause: Half, effect: Half) -> bool:
-    return cause.partition in (effect.partition, effect.cause_partition)
+def _meet(kind: bytes, cause: Half, effect: Half) -> bool:
+    """Granted to where it is used; given back by who sent it, or here, where nobody did."""
+    if kind == _RECEIVED or effect.cause_partition < 0:
+        return cause.partition == effect.partition
+    return cause.partition == effect.cause_partition
 
 
 def _key(kind: bytes, half: Half) -> bytes:

@@ -8,11 +8,13 @@ them is judged at the end.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from minutebook.client.times import format_instant
 from minutebook.errors import SettingsError
 from minutebook.log.checkpoint import Copy, Part, newest
 from replay.audit import PARTS, Audit, unpaired_in
@@ -20,7 +22,7 @@ from replay.audit_store import keep_in, read_rows
 from replay.files import FileLog
 from replay.heads import Heads
 from replay.parallel import Stopped, never, spread
-from replay.permits import unpaired
+from replay.permits import Unjudged, unpaired
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 from replay.refold import MakeRows, on_disk
 from replay.report import Finding, PartitionReport, Report
@@ -65,7 +67,13 @@ def verify(
         findings = [finding for audit in audits for finding in audit.findings]
         read = {audit.report.partition: audit.folded_through for audit in audits}
         left = [read_rows(unpaired_in(_place(work, partition))) for partition in done]
-        findings += unpaired(left, read)
+        unjudged: Counter[Unjudged] = Counter()
+        for found in unpaired(left, read):
+            if isinstance(found, Finding):
+                findings.append(found)
+            else:
+                unjudged[found] += 1
+    _tell(unjudged, audits)
     log_ids = sorted({audit.log_id for audit in audits if audit.log_id})
     if kept is not None and log_ids and kept.log_id not in ("", *log_ids):
         findings.append(
@@ -82,6 +90,16 @@ def verify(
         partitions=[audit.report for audit in audits],
         findings=findings,
     )
+
+
+def _tell(unjudged: Counter[Unjudged], audits: list[_Audited]) -> None:
+    """Each partition's report names the permits in it that were not judged."""
+    reports = {audit.report.partition: audit.report for audit in audits}
+    for (partition, other), count in sorted(unjudged.items()):
+        reports[partition].unchecked.append(
+            f"{count} permits that came from partition {other} are not judged: its log was not folded as far as where "
+            "they were granted or given back"
+        )
 
 
 class _Audited(NamedTuple):
@@ -109,11 +127,8 @@ class _OfOne(NamedTuple):
         place = _place(self.folder, partition)
         place.mkdir(exist_ok=True)
         with closing(Audit(self.log, partition, place, wanted, kept, self.make_rows)) as audit:
-            if audit.report.records and self.until.offset is not None and self.until.offset < audit.position:
-                raise SettingsError(
-                    f"the audit in {self.folder} has read partition {partition} through {audit.position}, "
-                    f"--until ends at {self.until.offset}: choose a new folder"
-                )
+            if audit.report.records:
+                self._check_until(audit)
             is_interrupted = audit.can_begin() and self._read(audit, partition, advance, is_stopped)
             if isinstance(self.log, FileLog) and self.until == TO_THE_END and not is_interrupted:
                 audit.end_with(self.log.head_after(partition))
@@ -123,6 +138,17 @@ class _OfOne(NamedTuple):
                 needs_copies=self.copies is not None,
             )
             return _Audited(audit.report, audit.findings, audit.log_id, audit.folded_through)
+
+    def _check_until(self, audit: Audit) -> None:
+        """An audit that has read more than is asked for cannot answer for less."""
+        offset, at = self.until
+        read = f"the audit in {self.folder} has read partition {audit.report.partition} through"
+        if offset is not None and offset < audit.position:
+            raise SettingsError(f"{read} {audit.position}, --until ends at {offset}: choose a new folder")
+        if at is not None and at < audit.stamp:
+            raise SettingsError(
+                f"{read} {format_instant(audit.stamp)}, --until ends at {format_instant(at)}: choose a new folder"
+            )
 
     def _read(self, audit: Audit, partition: int, advance: Advance, is_stopped: Stopped) -> bool:
         """Take all records that are to be read; whether somebody stopped it."""

@@ -128,6 +128,11 @@ class Worker:
         token = self._runs[0].pop(execution).token
         self._hands[0].say(cancelled=[CancelledByTask(TENANT, execution, token, "was asked to")])
 
+    def forget(self, job_id: str) -> None:
+        """A run at the first desk is gone without a word."""
+        runs = self._runs[0]
+        del runs[next(name for name in runs if name.startswith(f"{job_id}:"))]
+
     def hand_back(self, execution: str) -> None:
         """A run at the first desk was not started."""
         self._hands[0].say(handed_back=[(execution, self._runs[0].pop(execution).token)])

@@ -11,11 +11,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from minutebook.domain import events as facts
+from minutebook.domain.policy import Policy
 from minutebook.domain.rules import RULES
 from minutebook.log.port import RawRecord
 from minutebook.store.memory import MemoryRows
 from minutebook.wire import topics
-from minutebook.wire.frames import Frame
+from minutebook.wire.frames import Frame, placed
 from replay.__main__ import app
 from replay.again import MEMORY
 from replay.decided import Decided
@@ -24,13 +25,15 @@ from replay.files import export
 from replay.inputs import FileInputs
 from tests.golden import history
 from tests.golden.memory import MemoryInputs
+from tests.golden.plays_of_time import at
 from tests.golden.retold import replace, retold
-from tests.golden.scene import KeptInputs
+from tests.golden.scene import KeptInputs, Scene
 from tests.simulation.copies import CopiedLog
 from tests.simulation.fleet import Fleet
 
 Event = facts.Event
 Change = Callable[[Event], Event | None]
+GRANTS = (facts.ExecutionsDueGranted, facts.ExecutionsGranted)
 OLDER_ZONE_DATA = "decided with the zone data 2001a"
 
 
@@ -211,6 +214,112 @@ def test_an_input_that_was_passed_over_is_found() -> None:
     assert found.findings[0].offset == asked.offset
     assert "ExecutionRequested" in found.findings[0].what
     assert "job-commands offset" in found.findings[0].what
+
+
+# -- attempts that are taken from workers
+
+
+def first_with(records: list[RawRecord], kind: type[Event]) -> Frame:
+    """The first frame with an event of a kind."""
+    frames = history.frames_of(records)
+    return next(frame for frame in frames if any(isinstance(event, kind) for event in frame.events))
+
+
+LOST = "as not_held follows from no report"
+BACK = "as handed_back follows from no report"
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("not_held", LOST),
+        ("handed_back", BACK),
+        ("Timeout", "its owner may end it 310002 ms later"),
+        ("Stuck", "is ended as stuck, and was not found to be"),
+        ("Weather", "fails as Weather, which no report says"),
+        ("stuck", "need not show progress"),
+        ("session_died", "counts as lost, but does not wait"),
+    ],
+)
+def test_an_end_that_no_report_bears_out_is_found(how: str, said: str) -> None:
+    """Half a second after a grant its attempt is ended by what only the frame says."""
+    records = history.records_of(history.log_of("one-off"), 0)
+    frame = first_with(records, facts.ExecutionsDueGranted)
+    granted, token = next(one for one in placed(frame) if isinstance(one[0], facts.ExecutionsDueGranted))
+    assert isinstance(granted, facts.ExecutionsDueGranted)
+    tenant, name, session = granted.tenants[0], granted.executions[0], granted.sessions[0]
+    one = (tenant, name, granted.attempts[0], token, session)
+    columns = ([0], [name], [token], [session], [0])
+    offset = frame.offset + 1
+    now = next(one.now for one in history.frames_of(records) if one.offset == offset)
+    ends: dict[str, Event] = {
+        "handed_back": facts.GrantsReturned([tenant], how, *columns, [-1]),
+        "not_held": facts.AttemptsLost([tenant], how, *columns, [True]),
+        "session_died": facts.AttemptsLost([tenant], how, *columns, [True]),
+        "stuck": facts.AttemptStuck(*one, now),
+    }
+    made = ends.get(how) or facts.AttemptFailed(*one, how, "no", False, now + 1_000, 0, 0)
+    changed = retold(
+        records, offset, lambda then: replace(then, inputs=frame.inputs, slices=[], events=[made])
+    )
+    found = decided("one-off", partition_0=changed)
+    assert found.findings[0].offset == offset
+    assert said in found.findings[0].what
+
+
+def test_a_grant_that_was_shown_and_is_withdrawn_is_found() -> None:
+    """What was lost with its lease is told as withdrawn."""
+    records = history.records_of(history.log_of("loss-of-a-lease"), 0)
+    frame = first_with(records, facts.AttemptsLost)
+    lost = next(event for event in frame.events if isinstance(event, facts.AttemptsLost))
+    columns = (lost.tenant, lost.executions, lost.tokens, lost.sessions, lost.session)
+    back = facts.GrantsReturned(lost.tenants, "withdrawn", *columns, [-1])
+    found = decided(
+        "loss-of-a-lease",
+        partition_0=retold(records, frame.offset, lambda frame: replace(frame, events=[back])),
+    )
+    assert found.findings[0].offset == frame.offset
+    assert "w1.0 had shown that it holds the token" in found.findings[0].what
+
+
+def decided_scene(scene: Scene, records: list[RawRecord]) -> Decided:
+    inputs = MemoryInputs.of_desks(scene.desks)
+    return decide_again(CopiedLog(records), inputs, [0], make_rows=in_memory)
+
+
+def test_ends_that_reports_bear_out_are_allowed_and_never_equal() -> None:
+    """A run that its worker forgot, and one long past its time."""
+    scene = at("2025-07-01T12:00Z")
+    worker = scene.workers[0]
+    worker.ending = lambda execution: "hangs"
+    for job in ("forgotten", "late"):
+        scene.submit(job, timeout_ms=5_000, policy=Policy(max_attempts=1))
+    scene.go(2_000)
+    worker.forget("forgotten")
+    scene.go(8_000)
+    for _ in range(4):
+        scene.go(2_500)
+        scene.tick()
+    scene.go(1_000)
+    records = scene.desk.records
+    events = [event for frame in history.frames_of(records) for event in frame.events]
+    lost = next(event for event in events if isinstance(event, facts.AttemptsLost))
+    assert lost.cause == "not_held"
+    assert [event.error_type for event in events if isinstance(event, facts.AttemptFailed)] == ["Timeout"]
+    found = decided_scene(scene, records)
+    assert found.findings == []
+    grants = [event for event in events if isinstance(event, GRANTS)]
+    assert found.partitions[0].allowed == len(grants) + 4  # the loss, the failure, its dead letter and alert
+    assert list(found.unchecked()) == [TAKE_OVER]
+
+    # the other run, which the very report lists, is told as lost
+    frame = first_with(records, facts.AttemptsLost)
+    running = next(event for event in events if isinstance(event, facts.AttemptFailed))
+    other = replace(lost, executions=[running.execution], tokens=[running.token])
+    swapped = retold(records, frame.offset, lambda frame: replace(frame, events=[other]))
+    told = decided_scene(scene, swapped)
+    assert told.findings[0].offset == frame.offset
+    assert "decides 0 events, the frame counts 1" in told.findings[0].what
 
 
 # -- what cannot be decided again

@@ -9,7 +9,9 @@ from api.catch_up import RETRY_AFTER_S_MAX, CatchUp
 
 def test_nothing_is_said_of_a_rate_before_a_second_has_passed() -> None:
     catch_up = CatchUp()
-    assert (catch_up.all().share, catch_up.retry_after_s()) == (1.0, 1)
+    unknown = catch_up.all()
+    assert (unknown.share, unknown.ready_in_s, catch_up.retry_after_s()) == (0.0, None, 1)
+    assert unknown.text() == "how much there is to read is not known yet"
     catch_up.note(5.0, {0: 100}, {0: 300})
     catch_up.note(5.5, {0: 200}, {0: 200})
     found = catch_up.all()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from minutebook import ids
 from minutebook.domain import events as facts
-from minutebook.domain.commands import CancelJob, EditJob, PauseJob
+from minutebook.domain import keys
+from minutebook.domain.commands import CancelJob, EditJob, PauseJob, RunJobNow
 from minutebook.domain.events import Event
 from minutebook.domain.timing import Timing
 from tests.simulation.desk import T0, Desk, Hand
@@ -92,3 +94,25 @@ def test_a_catch_up_that_was_read_ahead_of_its_time_is_decided_as_a_whole(desk: 
     assert skipped.count == 5
     hand.pulse(5)
     assert started(desk.cycle(1)) == [(f"a:{T0 + 60_000}", 1)]
+
+
+def test_a_run_now_that_is_open_still_is_not_asked_for_twice(desk: Desk) -> None:
+    """The command is forgotten by then; a second execution of that name would take the place of the first."""
+    desk.submit("every", cron="0 0 1 1 *")
+    desk.cycle()
+    name = ids.requested_execution_id("every", "n")
+
+    def again() -> list[str]:
+        desk.command(RunJobNow(tenant="acme", job_id="every", command_id="n", issued_at=desk.now))
+        found = [type(event).__name__ for event in desk.cycle(1)]
+        return [kind for kind in found if kind in ("ExecutionRequested", "CommandAnswered")]
+
+    assert again() == ["ExecutionRequested"]
+    assert again() == []
+    for _ in range(12):
+        desk.cycle(keys.DAY_MS)
+    assert again() == ["CommandAnswered"]
+    assert desk.book.execution(keys.execution_row("acme", name)) is not None
+    job = desk.book.jobs.get(keys.job_row("acme", "every"))
+    assert job is not None
+    assert job.open == 1

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from kafka.errors import TopicAuthorizationFailedError
 
+from minutebook.client.times import format_instant
 from minutebook.domain.records import FullPulse, Pulse, QueueOffer, Report, Tick
 from minutebook.history.why import Answer, Reason, Wait
 from minutebook.log.port import RawRecord
@@ -119,6 +120,27 @@ def test_reports_that_are_gone_are_not_made_up(at: int | None, said: str, report
     ((code, text),) = told(reports)
     assert code == "reports_untold"
     assert said in text
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_a_look_back_that_is_partly_gone_is_said(kept: int, reports: MemoryReports) -> None:
+    """What the session can run it said in a report that is gone."""
+    reports.pulse("w.0", T0 - 40 * SECOND, 9)
+    reports.pulse("v.0", T0 - 30 * SECOND, 9)
+    reports.add(T0 - SECOND, Report("w.0", 2, Pulse(9, -1)))
+    reports.add(T0 + SECOND, Report("w.0", 3, Pulse(9, -1)))
+    reports.kept = kept
+    *_, (code, text) = told(reports)
+    assert code == "reports_untold"
+    assert f"its reports before {format_instant(reports.records[kept].stamp)} are gone" in text
+
+
+def test_a_look_back_that_is_all_there_is_not_said_to_be_gone(reports: MemoryReports) -> None:
+    reports.pulse("old.0", T0 - 70 * SECOND, 9)
+    reports.pulse("old.0", T0 - 60 * SECOND, 9)
+    reports.pulse("w.0", T0 - SECOND, 9)
+    reports.kept = 1
+    assert [code for code, _ in told(reports)] == ["worker_offered"]
 
 
 def test_a_crowd_is_counted(reports: MemoryReports) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 from collections import Counter
 from multiprocessing import active_children
+from typing import NoReturn
 
 import pytest
 
@@ -29,6 +31,24 @@ def work(partition: int, advance: Advance, is_stopped: Stopped) -> int:
     return partition * 2
 
 
+class DeadWhenHandedOver:
+    """Ends the process that it is handed to, once there is something in its pipe, which it leaves unread."""
+
+    def __getstate__(self) -> int:
+        return 9
+
+    def __setstate__(self, code: int) -> NoReturn:
+        opened = [
+            int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")
+        ]
+        pipes = [fd for fd in opened if fd > 2 and os.readlink(f"/proc/self/fd/{fd}").startswith("socket:")]
+        select.select(pipes, [], [])
+        os._exit(code)
+
+    def __call__(self, partition: int, advance: Advance, is_stopped: Stopped) -> int:
+        return partition
+
+
 def test_what_is_found_and_done_comes_back_by_partition() -> None:
     told: Counter[int] = Counter()
     found = spread([5, 3, 4], work, 2, lambda partition, records: told.update({partition: records}))
@@ -42,6 +62,12 @@ def test_a_process_that_dies_and_one_that_fails_are_told() -> None:
         spread([13, 1], work, 2, unheard)
     with pytest.raises(SettingsError, match="no such partition"):
         spread([14, 15], work, 2, unheard)
+    assert active_children() == []
+
+
+def test_a_process_that_dies_with_words_unread_is_told() -> None:
+    with pytest.raises(ProcessDiedError, match=r"partition [01] ended with 9"):
+        spread([0, 1], DeadWhenHandedOver(), 2, unheard)
     assert active_children() == []
 
 

@@ -99,3 +99,14 @@ def test_what_is_written_does_not_depend_on_how_it_is_cut_into_pieces(
     whole = table_of(log, tmp_path / "a")
     monkeypatch.setattr("replay.parquet._ROWS", 7)
     assert table_of(log, tmp_path / "b").to_pylist() == whole.to_pylist()
+
+
+def test_large_payloads_are_written_a_few_at_a_time(tmp_path: Path) -> None:
+    """20 MB in a few rows."""
+    maker = LogMaker()
+    maker.open()
+    for number in range(80):
+        maker.command(submit(f"j{number}", payload=b'"' + b"x" * 250_000 + b'"'))
+    created = rows(table_of(CopiedLog(maker.records), tmp_path), "JobSubmitted")
+    assert [row["job_id"] for row in created] == [f"j{number}" for number in range(80)]
+    assert pq.ParquetFile(tmp_path / "out" / "partition-0.parquet").num_row_groups == 2

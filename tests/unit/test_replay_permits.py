@@ -65,7 +65,8 @@ def audited(*partitions: list[list[Event]]) -> list[str]:
         found += audit.findings
         left.append(list(audit.left()))
     read = {partition: len(frames) - 1 for partition, frames in enumerate(partitions)}
-    return [finding.what for finding in (*found, *unpaired(left, read))]
+    found += (one for one in unpaired(left, read) if isinstance(one, Finding))
+    return [finding.what for finding in found]
 
 
 def test_permits_on_their_way_and_back_are_found_good() -> None:
@@ -97,12 +98,19 @@ def test_more_than_the_limit_in_force_is_found(limit: Event, grants: list[Event]
 
 
 def test_a_permit_that_was_never_granted_here_is_found() -> None:
-    (found,) = audited([[copied()], [granted(2)]], [[], received(FIRST)])
-    assert "never granted to this partition" in found
+    for other in (2, HOME):
+        (found,) = audited([[copied()], [granted(other)]], [[], received(FIRST)])
+        assert "never granted to this partition" in found
 
 
 def test_a_permit_that_nobody_gave_back_is_found() -> None:
     (found,) = audited([[copied()], [granted(USER)], returned(FIRST)], [[], received(FIRST)])
+    assert "nobody had given it back" in found
+
+
+def test_a_permit_that_another_gave_back_than_who_sent_it_is_found() -> None:
+    home = [[copied(1)], [granted(HOME)], received(FIRST), [released(FIRST)], returned(FIRST)]
+    (found,) = audited(home, [[], []])
     assert "nobody had given it back" in found
 
 
@@ -152,3 +160,8 @@ def test_some_partitions_alone_are_not_blamed_for_what_others_say() -> None:
     office = busy()
     report = verify(CopiedLog(*logs(office)), list(without_home(office)), make_rows=in_memory())
     assert report.findings == []
+    said = [line for item in report.partitions for line in item.unchecked]
+    assert said, "what was not judged is told"
+    assert all("permits that came from partition" in line and "not judged" in line for line in said)
+    whole = verify(CopiedLog(*logs(office)), [0, 1, 2], make_rows=in_memory())
+    assert [item.unchecked for item in whole.partitions] == [[], [], []]

@@ -132,12 +132,13 @@ def test_copies_from_before_are_said_to_be_passed_by(records: Records, tmp_path:
         copy_state(tmp_path / f"copies-{number}", 0, records[:place])
         copy_view(tmp_path / f"copies-{number}", [records[:place]])
     early, late = (copies_in(tmp_path / f"copies-{number}") for number in range(2))
-    only = verify(CopiedLog(records), [0], early, folder=tmp_path / "kept").partitions[0]
-    assert (only.state, only.view) == ("passed by", "passed by")
-    assert [line.partition(":")[0] for line in only.unchecked] == [
-        "the copy of the owner's state is not compared",
-        "the copy of the view is not compared",
-    ]
+    for _ in range(2):
+        only = verify(CopiedLog(records), [0], early, folder=tmp_path / "kept").partitions[0]
+        assert (only.state, only.view) == ("passed by", "passed by")
+        assert [line.partition(":")[0] for line in only.unchecked] == [
+            "the copy of the owner's state is not compared",
+            "the copy of the view is not compared",
+        ]
     only = verify(CopiedLog(records), [0], late, folder=tmp_path / "kept").partitions[0]
     assert (only.state, only.view) == ("equal", "passed by"), "no view was folded before"
 
@@ -150,6 +151,26 @@ def test_a_kept_head_from_before_is_compared(records: Records, tmp_path: Path) -
     wrong = Heads(log_id="", partitions={0: Head(position=59, head="00" * 32)})
     bad = verify(CopiedLog(records), [0], kept=wrong, folder=tmp_path / "kept")
     assert (bad.ok, bad.partitions[0].kept) == (False, "different")
+
+
+def test_a_comparison_that_is_asked_for_no_more_leaves_no_finding(records: Records, tmp_path: Path) -> None:
+    log, folder, last = CopiedLog(records), tmp_path / "kept", len(records) - 1
+    good = heads_of(verify(log, [0], folder=folder))
+    wrong = Heads(log_id="", partitions={0: Head(position=5, head="00" * 32)})
+    assert not verify(log, [0], kept=wrong, folder=folder).ok
+    assert not verify(log, [0], kept=wrong, folder=folder).ok, "it is still asked for"
+    found = verify(log, [0], kept=good, folder=folder)
+    assert (found.findings, found.partitions[0].kept) == ([], "equal")
+    assert not verify(log, [0], kept=wrong, folder=folder).ok
+    bad: Copies = {
+        "streams": {0: Copy(partition=0, path=str(tmp_path / "gone"), position=last, head="00" * 32)}
+    }
+    found = verify(log, [0], bad, folder=folder)
+    assert [finding.what for finding in found.findings] == [
+        f"the chain's head after {last} is another in the copy of the owner's state",
+        "there is no copy of the view",
+    ]
+    assert verify(log, [0], folder=folder).findings == []
 
 
 def test_a_folder_of_something_else_is_refused(records: Records, tmp_path: Path) -> None:
@@ -169,6 +190,15 @@ def test_a_folder_of_something_else_is_refused(records: Records, tmp_path: Path)
     (tmp_path / "kept" / "audit.json").write_text('"0"')
     with pytest.raises(SettingsError, match="of format"):
         verify(CopiedLog(records), [0], folder=tmp_path / "kept")
+
+
+def test_an_end_in_time_before_what_was_read_is_refused(records: Records, tmp_path: Path) -> None:
+    until = Until(at=records[40].stamp)
+    began = verify(CopiedLog(records), [0], until=until, folder=tmp_path / "kept")
+    again = verify(CopiedLog(records), [0], until=until, folder=tmp_path / "kept")
+    assert again.partitions[0].position == began.partitions[0].position
+    with pytest.raises(SettingsError, match=r"through 20.*Z, --until ends at 20.*Z: choose a new folder"):
+        verify(CopiedLog(records), [0], until=Until(at=records[40].stamp - 1), folder=tmp_path / "kept")
 
 
 def test_the_command_says_what_it_took_over(records: Records, tmp_path: Path) -> None:
