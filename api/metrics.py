@@ -39,8 +39,8 @@ class ViewCollector(Collector):
         everything = self._follower.catch_up.all()
         yield gauge("minutebook_view_read_ratio", everything.share)
         yield gauge("minutebook_view_read_records_per_second", everything.per_s or 0.0)
-        if everything.ready_in_s is not None:
-            yield gauge("minutebook_view_ready_in_seconds", everything.ready_in_s)
+        ready = [] if everything.ready_in_s is None else [((), everything.ready_in_s)]
+        yield gauge_family("minutebook_view_ready_in_seconds", ready)
         void = {labels: self._view.voids[labels[0]] for labels in starting("minutebook_void_frames_total")}
         yield counter_family("minutebook_void_frames_total", void)
         yield _by_name("minutebook_due_ahead", self._figures.due)
