@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Final
 
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
 from minutebook.domain.events import Event
-from minutebook.domain.records import Report
+from minutebook.domain.records import Report, Tick
 from minutebook.domain.results import REFUSED, decide_report
 from minutebook.domain.senseless import NAME_CHARS_MAX, senseless
 from minutebook.errors import DecodeError
@@ -152,7 +151,7 @@ class Again:
             self.same([facts.RecordRejected(topics.REPORTS, self.partition, record.offset, str(error))])
             return None
         if not isinstance(report, Report):
-            if type(report).__name__ != "Tick":
+            if not isinstance(report, Tick):
                 what = f"a {type(report).__name__} does not belong on {topics.REPORTS}"
                 self.same([facts.RecordRejected(topics.REPORTS, self.partition, record.offset, what)])
             return None
@@ -166,7 +165,7 @@ class Again:
 
     def _results(self, step: Sequence[Event]) -> None:
         """One step of a report. Whether an old token is refused on record rests on what its owner remembered."""
-        for event in chain(step):
+        for event in step:
             said = self.next()
             if _is_stale(event) and said != event:
                 continue

@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from fastavro import parse_schema, reader, writer
@@ -174,13 +174,13 @@ def manifest_in(folder: Path, name: str, kind: type[M], known: int) -> M:
     return manifest
 
 
-class FileLog:
-    """A log that was exported into `folder`. Raises SettingsError for files that are not as the manifest says."""
+class Exported(Generic[M]):
+    """What was exported into `folder`, by its manifest. Raises SettingsError for files that are not as that says."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, manifest: M) -> None:
+        self.manifest = manifest
         self._folder = folder
-        self.manifest = manifest_in(folder, MANIFEST, Manifest, FORMAT)
-        self._stretches = {stretch.partition: stretch for stretch in self.manifest.stretches}
+        self._stretches = {stretch.partition: stretch for stretch in manifest.stretches}
 
     @property
     def topic(self) -> str:
@@ -192,36 +192,44 @@ class FileLog:
         return list(range(self.manifest.partitions))
 
     def bounds(self, partition: int) -> tuple[int, int]:
-        """See `Log.bounds`. Raises SettingsError where that partition was not exported."""
-        stretch = self._stretch(partition)
+        """See `Log.bounds`: of the stretch. Raises SettingsError where that partition was not exported."""
+        stretch = self.stretch(partition)
         return stretch.start, stretch.end
 
     def head_before(self, partition: int) -> bytes:
         """See `Log.head_before`."""
-        return bytes.fromhex(self._stretch(partition).head_before)
+        return bytes.fromhex(self.stretch(partition).head_before)
+
+    def stretch(self, partition: int) -> Stretch:
+        """That of a partition. Raises SettingsError where there is none."""
+        found = self._stretches.get(partition)
+        if found is None:
+            raise SettingsError(f"partition {partition} is not among the exported files in {self._folder}")
+        return found
+
+    def close(self) -> None:
+        """See `Log.close`: nothing is open between calls."""
+
+
+class FileLog(Exported[Manifest]):
+    """A log that was exported into `folder`. Raises SettingsError for files that are not as the manifest says."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, manifest_in(folder, MANIFEST, Manifest, FORMAT))
 
     def head_after(self, partition: int) -> bytes:
         """The chain's head after the last record, as the manifest says it."""
-        return bytes.fromhex(self._stretch(partition).head_after)
+        return bytes.fromhex(self.stretch(partition).head_after)
 
     def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         """See `Log.read`."""
-        with (self._folder / self._stretch(partition).file).open("rb") as source:
+        with (self._folder / self.stretch(partition).file).open("rb") as source:
             records: Iterator[Any] = iter(reader(source))
             for datum in records:
                 if datum["offset"] >= end:
                     return
                 if datum["offset"] >= start:
                     yield _record(datum)
-
-    def close(self) -> None:
-        """See `Log.close`: nothing is open between calls."""
-
-    def _stretch(self, partition: int) -> Stretch:
-        found = self._stretches.get(partition)
-        if found is None:
-            raise SettingsError(f"partition {partition} is not among the exported files in {self._folder}")
-        return found
 
 
 def _datum(record: RawRecord) -> dict[str, Any]:

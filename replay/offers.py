@@ -11,6 +11,7 @@ from kafka.errors import KafkaError
 
 from minutebook.client.times import format_instant
 from minutebook.domain.records import QueueOffer
+from minutebook.domain.senseless import NAME_CHARS_MAX
 from minutebook.errors import SettingsError
 from minutebook.history.why import NAMED_MAX, Reason, Wait
 from minutebook.log.port import RawRecord
@@ -19,7 +20,6 @@ from minutebook.wire.report_heads import ReportHead, read_head
 LOOK_BACK_MS: Final = 60_000
 """Before the wait: what every living session has said within this, as owners count on when they take over."""
 SESSIONS_MAX: Final = 10_000
-_NAME_CHARS_MAX: Final = 256
 
 
 class Reports(Protocol):
@@ -61,7 +61,7 @@ class _Session(msgspec.Struct):
         """A report of it."""
         self.last, self.stamp = record.offset, record.stamp
         if head.full is not None:
-            self.worker, self.tasks = head.full.worker[:_NAME_CHARS_MAX], head.full.tasks
+            self.worker, self.tasks = head.full.worker[:NAME_CHARS_MAX], head.full.tasks
             self.queues, self.lease_ms = head.full.queues, head.full.lease_ms
         if head.pulse is not None:
             offer = 0 if head.pulse.is_quiet else head.pulse.offer
@@ -127,7 +127,7 @@ def _told(reports: Reports, partition: int, wait: Wait) -> list[Reason]:
         head = read_head(record.value)
         if head is None:
             continue
-        name = head.session[:_NAME_CHARS_MAX]
+        name = head.session[:NAME_CHARS_MAX]
         if name not in sessions and len(sessions) < SESSIONS_MAX:
             sessions[name] = _Session(name, record.offset, record.offset, record.stamp)
         if name in sessions:

@@ -20,7 +20,7 @@ from minutebook.errors import DecodeError, SettingsError
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken
 from minutebook.wire.frames import Frame, decode_frame, encode_frame
-from replay.files import Cut, Manifest, Stretch, make_new, manifest_in, sha256_of
+from replay.files import Cut, Exported, Manifest, Stretch, make_new, manifest_in, sha256_of
 from replay.part import bare, part_of
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 
@@ -149,39 +149,19 @@ def holds_tenant(folder: Path) -> bool:
     return (folder / MANIFEST).exists()
 
 
-class TenantLog:
+class TenantLog(Exported[TenantManifest]):
     """What was exported of one tenant into `folder`; as a `Log` as far as its frames go, and no further.
 
     Raises SettingsError for files that are not as the manifest says.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.manifest = manifest_in(folder, MANIFEST, TenantManifest, FORMAT)
-        self._stretches = {stretch.partition: stretch for stretch in self.manifest.stretches}
+        super().__init__(folder, manifest_in(folder, MANIFEST, TenantManifest, FORMAT))
 
     @property
     def tenant(self) -> str:
         """Whose it is."""
         return self.manifest.tenant
-
-    @property
-    def topic(self) -> str:
-        """See `Log.topic`."""
-        return self.manifest.topic
-
-    def partitions(self) -> list[int]:
-        """See `Log.partitions`."""
-        return list(range(self.manifest.partitions))
-
-    def bounds(self, partition: int) -> tuple[int, int]:
-        """See `Log.bounds`: of the stretch, most of whose records are not here."""
-        stretch = self.stretch(partition)
-        return stretch.start, stretch.end
-
-    def head_before(self, partition: int) -> bytes:
-        """See `Log.head_before`."""
-        return bytes.fromhex(self.stretch(partition).head_before)
 
     def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         """Raises SettingsError: whole records are not here."""
@@ -218,13 +198,3 @@ class TenantLog:
             at.position, at.head = record.offset, record.head
             yield frame
             advance(partition, 1)
-
-    def close(self) -> None:
-        """See `Log.close`: nothing is open between calls."""
-
-    def stretch(self, partition: int) -> Stretch:
-        """That of a partition. Raises SettingsError where there is none."""
-        found = self._stretches.get(partition)
-        if found is None:
-            raise SettingsError(f"partition {partition} is not among the exported files in {self._folder}")
-        return found
