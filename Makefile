@@ -66,7 +66,7 @@ proof-long: setup  ## what no everyday run has time for: cron rules around every
 check: setup  ## lint, format, types, who imports whom, dependencies
 	@$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy --strict minutebook streams api replay
+	$(PY) -m mypy --strict minutebook streams api replay bench
 	.venv/bin/lint-imports
 	.venv/bin/deptry .
 

@@ -25,7 +25,6 @@ from minutebook.client.models import (
 )
 from minutebook.client.models import Pause as PauseBody
 from minutebook.client.models import Progress as ProgressBody
-from minutebook.client.times import format_duration, format_instant
 from minutebook.domain.jitter import due_at
 from minutebook.domain.policy import Policy
 from minutebook.domain.state import NONE_AT, PAUSED
@@ -41,6 +40,7 @@ from minutebook.domain.view_rows import (
     QueueRow,
 )
 from minutebook.ids import execution_id, job_of
+from minutebook.times import format_duration, format_instant
 
 _DEFAULT_RETRY: Final = RetryPolicy()
 _NO_RESULT: Final = Raw(b"null")

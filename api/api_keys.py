@@ -18,14 +18,14 @@ from api.problems import Refused
 from api.services import Services
 from api.wishes import read_reason
 from minutebook.client.key_models import CreatedKey, Key, KeyStatus, Role
-from minutebook.client.mint import mint_api_key, mint_id
-from minutebook.client.times import format_instant, parse_duration, parse_instant
 from minutebook.domain.api_keys import ROLES, label_fault
 from minutebook.domain.commands import DeclareKey, KeyCommand, RevokeKey
 from minutebook.domain.state import NONE_AT
 from minutebook.domain.subjects import key_of
 from minutebook.domain.view_keys import KeyRow
 from minutebook.ids import is_name
+from minutebook.mint import mint_api_key, mint_id
+from minutebook.times import format_instant, parse_duration, parse_instant
 from minutebook.wire.topics import partition_of
 
 LIVE_MAX: Final = 2

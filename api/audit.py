@@ -14,9 +14,9 @@ from api.decisions import code_of
 from api.parameters import open_cursor, seal_cursor
 from api.services import Services
 from minutebook.client.audit_models import AuditEntry, AuditPage, LogPosition, SubjectKind, Via
-from minutebook.client.times import format_instant
 from minutebook.domain.subjects import KIND_OF, name_in
 from minutebook.domain.view_audit import AT_MAX, Audited, place_of
+from minutebook.times import format_instant
 
 SCANNED_MAX: Final = 10_000
 """Commands looked at for one page: a filter that fits few of them must not hold up everybody."""

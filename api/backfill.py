@@ -12,7 +12,6 @@ from api.operation_bodies import OperationWish
 from api.problems import Refused, refused_field
 from api.view import View
 from minutebook.client.operation_models import BackfillCount, BackfillDryRun
-from minutebook.client.times import format_instant
 from minutebook.domain import keys
 from minutebook.domain.backfill import check_count, check_range
 from minutebook.domain.operation import OperationFilter
@@ -20,6 +19,7 @@ from minutebook.domain.refusal import Refusal
 from minutebook.domain.state import NONE_AT
 from minutebook.domain.view_rows import ExecutionRow, JobRow, Progress
 from minutebook.schedule.plan import Plan
+from minutebook.times import format_instant
 
 _SLICE: Final = 500
 """Instants after which others get their turn."""

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 from api.view import View
 from minutebook.client.calendar_models import CalendarEffect, InstantCount
-from minutebook.client.times import format_instant
 from minutebook.domain.keys import DAY_MS
 from minutebook.domain.known_calendars import Ranges, dates_of
 from minutebook.domain.plans import dated
@@ -16,6 +15,7 @@ from minutebook.domain.timing import DEFAULT
 from minutebook.domain.versions import when_of
 from minutebook.schedule.dates import Dates, DayRange
 from minutebook.schedule.plan import Plan
+from minutebook.times import format_instant
 
 JOBS_MAX: Final = 1_000
 """Jobs that one answer looks at."""

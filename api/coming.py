@@ -10,7 +10,6 @@ from api.problems import Refused
 from api.services import Services
 from api.view import View
 from minutebook.client.preview_models import Preview, PreviewInstant
-from minutebook.client.times import format_instant
 from minutebook.domain import plans
 from minutebook.domain.jitter import due_at
 from minutebook.domain.known_calendars import dates_of
@@ -21,6 +20,7 @@ from minutebook.domain.view_rows import CalendarRow, JobRow, Progress
 from minutebook.schedule.description import describe
 from minutebook.schedule.plan import Plan
 from minutebook.schedule.preview import preview
+from minutebook.times import format_instant
 
 _CLOSED: Final = {
     "completed": "The job is completed: every instant that it had has come, and its executions have ended.",

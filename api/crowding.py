@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from api.view import View
-from minutebook.client.times import format_instant
 from minutebook.domain.view_rows import MINUTE_MS
+from minutebook.times import format_instant
 
 CROWDED_MIN: Final = 100
 """Jobs of a tenant due in one minute from which another one is named."""

@@ -17,11 +17,11 @@ from aiokafka.errors import KafkaError
 from api.view import View
 from api.workers_view import SeenWorker
 from minutebook.client.fleet import HeldExecution
-from minutebook.client.times import format_instant
 from minutebook.domain import events as facts
 from minutebook.errors import BrokenFrameError, DecodeError
 from minutebook.ids import job_of
 from minutebook.log.settings import KafkaSettings
+from minutebook.times import format_instant
 from minutebook.wire import topics
 from minutebook.wire.frames import Frame, decode_frame, placed
 

@@ -12,8 +12,8 @@ from api.app import bare_app
 from api.catch_up import not_ready
 from api.routes import health
 from api.services import Services
-from minutebook.client.mint import mint_id
 from minutebook.log.checkpoint import Copy, write_manifest
+from minutebook.mint import mint_id
 
 
 class PartitionPosition(msgspec.Struct):

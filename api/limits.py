@@ -22,7 +22,6 @@ from api.services import Services, services_of
 from api.shared_facts import about, check, decided
 from api.wishes import read_reason, read_wish, reason_of, refuse_reason
 from minutebook.client.models import Limit
-from minutebook.client.times import parse_duration, parse_instant
 from minutebook.domain.commands import (
     DeclareLimit,
     DeleteLimit,
@@ -32,6 +31,7 @@ from minutebook.domain.commands import (
 from minutebook.domain.limits import faults
 from minutebook.domain.view_rows import LimitRow
 from minutebook.ids import is_name
+from minutebook.times import parse_duration, parse_instant
 
 _BOUNDS: Final = ("concurrency", "rate_count", "rate_period")
 _PAUSE: Final = ("until", "reason")

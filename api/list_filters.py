@@ -7,9 +7,9 @@ from typing import Final, NamedTuple, get_args
 
 from api.problems import refused_field
 from minutebook.client.models import AttemptStatus, JobStatus
-from minutebook.client.times import parse_instant
 from minutebook.domain.view_lists import LAST_AT, Filter, Span, span_of
 from minutebook.ids import is_name
+from minutebook.times import parse_instant
 
 JOB_STATUSES: Final = get_args(JobStatus)
 ATTEMPT_STATUSES: Final = get_args(AttemptStatus)

@@ -18,12 +18,12 @@ from api.services import Services
 from api.view import View
 from minutebook.client.list_models import DueSoon, ExecutionSummary, Lateness, Overview
 from minutebook.client.models import AttemptStatus, Job, JobStatus
-from minutebook.client.times import format_instant
 from minutebook.domain import view_index, view_lists, view_starts
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_due import due_counts
 from minutebook.domain.view_lists import Filter, Found
 from minutebook.domain.view_rows import MINUTE_MS, ExecutionRow, JobRow, execution_row, job_row
+from minutebook.times import format_instant
 
 _Entry = tuple[bytes, bytes, PartitionView]
 """Place and value of an entry, and the partition that has it."""

@@ -18,13 +18,13 @@ from minutebook.client.operation_models import (
     OperationState,
 )
 from minutebook.client.operation_models import OperationFilter as OperationFilterBody
-from minutebook.client.times import format_instant, parse_instant
 from minutebook.domain.commands import REASON_CHARS_MAX, StartOperation
 from minutebook.domain.operation import CAUSES, RATE_MAX_PER_S, OperationFilter
 from minutebook.domain.operations import JOB_KINDS, KINDS, TEXT_CHARS_MAX, totals
 from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED
 from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import CommandRow
+from minutebook.times import format_instant, parse_instant
 
 _FIELDS: Final = ("dry_run", "rate_per_s", "reason")
 _TIMES: Final = {"redrive": ("given_up_from", "given_up_until"), "backfill": ("from_at", "until_at")}

@@ -15,9 +15,9 @@ from fastapi import Request
 
 from api.problems import Refused, refused_field
 from minutebook import tracing
-from minutebook.client.mint import mint_id
-from minutebook.client.times import parse_instant
 from minutebook.ids import command_id_from_key, is_idempotency_key
+from minutebook.mint import mint_id
+from minutebook.times import parse_instant
 
 LIMIT_MAX: Final = 1000
 WAIT_S_MAX: Final = 30

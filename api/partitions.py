@@ -9,8 +9,8 @@ from api.catch_up import Reading
 from api.positions import encode_token
 from api.services import Services
 from minutebook.client.live_models import Partition, PartitionPage
-from minutebook.client.times import format_instant
 from minutebook.domain.view import PartitionView
+from minutebook.times import format_instant
 
 
 def partitions(services: Services) -> PartitionPage:

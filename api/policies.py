@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from api.fields import Fields
-from minutebook.client.times import parse_duration
 from minutebook.domain.policy import DEFAULT, PRIORITY, Policy, faults, is_priority
+from minutebook.times import parse_duration
 
 FIELDS: Final = frozenset(
     {"retry", "max_losses", "deadline", "start_deadline", "stuck_after", "on_stuck", "priority"}

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 import msgspec
 from starlette.responses import Response
 
-from minutebook.client.mint import mint_id
 from minutebook.client.models import FieldError, Problem
+from minutebook.mint import mint_id
 
 MEDIA_TYPE: Final = "application/problem+json"
 

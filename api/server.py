@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import shutil
 import signal
 from collections import Counter
@@ -38,6 +37,7 @@ from api.workers_reader import WorkersReader
 from minutebook.broker_clock import BrokerClock
 from minutebook.clock import Clock, SystemClock
 from minutebook.domain.view_rows import FAMILIES
+from minutebook.garbage import collect_rarely
 from minutebook.loop_lag import LoopLag
 from minutebook.store.rocks import RocksRows
 
@@ -108,9 +108,7 @@ async def serve(settings: ProcessSettings) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, leave)
-    # What was made until now lives as long as the process: no collection need look at it again.
-    gc.collect()
-    gc.freeze()
+    collect_rarely()
     try:
         async with asyncio.TaskGroup() as tasks:
             lasting = [

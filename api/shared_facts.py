@@ -18,8 +18,8 @@ from api.parameters import limit_of, next_link, open_cursor, query_of, seal_curs
 from api.positions import encode_token
 from api.problems import Refused
 from api.services import Services, services_of
-from minutebook.client.mint import mint_id
 from minutebook.domain.commands import CalendarCommand, LimitCommand
+from minutebook.mint import mint_id
 
 T = TypeVar("T")
 

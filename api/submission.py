@@ -16,13 +16,13 @@ from api.bodies import check_distinct, read_object
 from api.fields import Fields
 from api.problems import Refused
 from minutebook.client.models import FieldError
-from minutebook.client.times import parse_duration, parse_instant
 from minutebook.domain.policy import Policy
 from minutebook.domain.submit import TAGS_MAX
 from minutebook.domain.timing import Timing
 from minutebook.errors import ScheduleError
 from minutebook.ids import is_name
 from minutebook.schedule import ANY_JOB, check_zone_name
+from minutebook.times import parse_duration, parse_instant
 
 _DAY_MS: Final = 86_400_000
 _AHEAD_MS_MAX: Final = 100 * 366 * _DAY_MS

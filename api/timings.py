@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from api.fields import Fields
-from minutebook.client.times import parse_duration, parse_instant
 from minutebook.domain import plans
 from minutebook.domain.state import NONE_AT
 from minutebook.domain.timing import DEFAULT, Timing, faults, interval_fault, misplaced
 from minutebook.schedule.plan import Plan
+from minutebook.times import parse_duration, parse_instant
 
 _MISFIRE: Final = ("policy", "window", "max")
 _CALENDARS: Final = ("exclude", "include")

@@ -10,8 +10,8 @@ from api.parameters import instant_of_query
 from api.problems import refused_field
 from api.view import View
 from minutebook.client.live_models import DueBucket, Upcoming
-from minutebook.client.times import format_instant
 from minutebook.domain.view_rows import HOUR_MS, MINUTE_MS
+from minutebook.times import format_instant
 
 By = Literal["minute", "hour", "day"]
 Family = Literal["due_counts", "due_hours"]

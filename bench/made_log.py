@@ -9,7 +9,7 @@ without deciding; the folds that are measured refuse whatever is not lawful.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from multiprocessing import get_context
@@ -166,7 +166,7 @@ class MadeLog:
         more = {"sessions": SESSIONS, "session": self._sessions(len(runs)), "permits": []}
         return self._due(facts.ExecutionsDueGranted, runs, **more)
 
-    def _due(self, kind: type[Event], runs: list[Run], **more: object) -> Event:
+    def _due(self, kind: Callable[..., Event], runs: list[Run], **more: object) -> Event:
         size = len(runs)
         return kind(
             TENANTS, ["default"], TASKS, [run.tenant for run in runs], [0] * size,

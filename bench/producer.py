@@ -9,11 +9,11 @@ from time import time_ns
 from typing import Final, NamedTuple
 
 from bench.witness import TASK
-from minutebook.client.mint import mint_id
 from minutebook.domain.commands import SubmitJob
 from minutebook.ids import job_key
 from minutebook.log.kafka import producer
 from minutebook.log.settings import KafkaSettings
+from minutebook.mint import mint_id
 from minutebook.wire import topics
 from minutebook.wire.codec import BATCH_MAX, CommandBatch, encode
 

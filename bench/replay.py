@@ -22,8 +22,8 @@ from bench.made_log import make_log
 from bench.results import Repetition
 from bench.rig import BenchError, Options, Say
 from minutebook.domain.rows import rows_of
-from minutebook.log.reader import FrameReader
 from replay.files import FileLog
+from replay.frames import AuditReader
 from replay.parallel import Stopped, spread
 from replay.reading import TO_THE_END, Advance
 from replay.refold import Refold, folding
@@ -42,7 +42,7 @@ class Fold(NamedTuple):
     def __call__(self, partition: int, advance: Advance, is_stopped: Stopped) -> int:
         refold = Refold(self.folder / f"fold-{partition}", partition, has_view=False)
         try:
-            frames = folding(self.log, refold, FrameReader(), TO_THE_END, advance)
+            frames = folding(self.log, refold, AuditReader(), TO_THE_END, advance)
             rows = sum(sum(map(rows_of, frame.events)) for frame in frames)
             refold.commit()
         finally:

@@ -140,7 +140,9 @@ async def running(options: Options, say: Say) -> AsyncIterator[Rig]:
         rig = Rig(cluster, folder, options.partitions, say)
         watching = asyncio.create_task(rig.consumption.watch())
         headers = {"authorization": f"Bearer {cluster.api_key}"}
-        async with aiohttp.ClientSession(headers=headers) as rig.http:
+        async with aiohttp.ClientSession(
+            headers=headers, connector=aiohttp.TCPConnector(limit=0)
+        ) as rig.http:
             yield rig
         watching.cancel()
     finally:

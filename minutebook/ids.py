@@ -1,6 +1,6 @@
 """Names and derived ids: pure functions of their arguments, the same in every process and for ever.
 
-Random ids are made in `minutebook/client/mint.py` alone. Sources: docs/explanation/identities.md.
+Random ids are made in `minutebook/mint.py` alone. Sources: docs/explanation/identities.md.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from minutebook.client.times import format_instant
 from minutebook.history.completeness import ENDS, Completeness
 from minutebook.history.ledger import MISSING, PENDING, RAN, Range
 from minutebook.schedule.zones import TZDATA_VERSION
+from minutebook.times import format_instant
 from replay.frames import check_whole, frames_of, reader_of
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from minutebook.client.times import format_instant
 from minutebook.domain.events import Event
+from minutebook.times import format_instant
 
 _CHARS_MAX: Final = 200
 _FIELDS_MAX: Final = 3

@@ -9,12 +9,12 @@ from typing import Final, Protocol
 import msgspec
 from kafka.errors import KafkaError
 
-from minutebook.client.times import format_instant
 from minutebook.domain.records import QueueOffer
 from minutebook.domain.senseless import NAME_CHARS_MAX
 from minutebook.errors import SettingsError
 from minutebook.history.why import NAMED_MAX, Reason, Wait
 from minutebook.log.port import RawRecord
+from minutebook.times import format_instant
 from minutebook.wire.report_heads import ReportHead, read_head
 
 LOOK_BACK_MS: Final = 60_000

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from minutebook.client.times import format_instant
+from minutebook.times import format_instant
 from replay.completeness import CompletenessReport
 
 

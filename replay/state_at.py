@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from minutebook.client.times import format_instant
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.view_rows import ExecutionRow, JobRow, Progress
+from minutebook.times import format_instant
 from replay.frames import AuditReader, check_whole
 from replay.reading import Advance, Log, Until, unheard
 from replay.refold import MakeRows, Refold, folding, on_disk

@@ -14,9 +14,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from minutebook.client.times import format_instant
 from minutebook.errors import SettingsError
 from minutebook.log.checkpoint import Copy, Part, newest
+from minutebook.times import format_instant
 from replay.audit import PARTS, Audit, unpaired_in
 from replay.audit_store import keep_in, read_rows
 from replay.files import FileLog

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -12,12 +11,13 @@ from typing import Any
 import structlog
 import uvloop
 
-from minutebook.client.mint import mint_id
 from minutebook.clock import SystemClock
 from minutebook.environment import require_known_names
 from minutebook.errors import MinutebookError
+from minutebook.garbage import collect_rarely
 from minutebook.log.settings import KafkaSettings
 from minutebook.logs import log_to_stderr
+from minutebook.mint import mint_id
 from minutebook.stacks import show_tasks_on_signal
 from streams.app import Service, make_faust
 from streams.host import leave
@@ -37,9 +37,7 @@ async def _serve(kafka: KafkaSettings, settings: StreamsSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     show_tasks_on_signal()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    collect_rarely()
     await app.start()
     log.info(
         "owners_started",

@@ -32,6 +32,7 @@ from streams.gauges import HostCollector
 from streams.host import Host, leave
 from streams.process import Bounds, Burst, Process
 from streams.settings import StreamsSettings
+from streams.tables import NoTables
 from streams.watchdog import watch
 
 log = structlog.get_logger()
@@ -57,6 +58,7 @@ def make_faust(kafka: KafkaSettings, settings: StreamsSettings) -> Any:
         stream_buffer_maxsize=256,
         stream_wait_empty=False,
         PartitionAssignor=FairAssignor,
+        TableManager=NoTables,
     )
 
 

@@ -25,8 +25,8 @@ from api.live.subjects import Subject, subjects_of
 from api.positions import Token, encode_token
 from api.view import View
 from minutebook.client.live_models import Change, Changes
-from minutebook.client.times import format_instant
 from minutebook.clock import Clock
+from minutebook.times import format_instant
 from minutebook.wire.frames import Frame
 
 TURN_S: Final = 0.25

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from minutebook.client.models import Alert as AlertBody
-from minutebook.client.times import format_instant
 from minutebook.domain.records import Alert
 from minutebook.domain.view_rows import AlertRow
+from minutebook.times import format_instant
 
 
 class Message(msgspec.Struct, frozen=True):

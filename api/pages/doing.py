@@ -14,10 +14,10 @@ from api.pages.forms import Form
 from api.positions import encode_token
 from api.problems import TABLE, Refused, problem_of, refused_field
 from api.wishes import Wish
-from minutebook.client.mint import mint_id
 from minutebook.client.models import Problem
 from minutebook.domain.commands import REASON_CHARS_MAX
 from minutebook.ids import is_idempotency_key
+from minutebook.mint import mint_id
 
 WAIT_S: Final = 5.0
 """For a decision; after it the page says that it is on its way."""

@@ -32,7 +32,7 @@ from api.routes import executions, jobs
 from api.services import Services
 from api.wishes import parse_wish
 from minutebook.client.models import Execution, WholeExecution
-from minutebook.client.times import format_instant, parse_instant
+from minutebook.times import format_instant, parse_instant
 
 router = page_router()
 Reading = Annotated[Caller, Depends(Seen(Scope.JOBS_READ))]

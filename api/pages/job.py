@@ -38,8 +38,8 @@ from api.wishes import Wish
 from minutebook.client.change_models import JobVersion
 from minutebook.client.list_models import ExecutionSummary
 from minutebook.client.operation_models import BackfillDryRun
-from minutebook.client.times import parse_instant
 from minutebook.ids import requested_execution_id
+from minutebook.times import parse_instant
 
 router = page_router()
 Reading = Annotated[Caller, Depends(Seen(Scope.JOBS_READ))]

@@ -12,7 +12,7 @@ from api.pages.forms import Form
 from api.pages.texts import show_json
 from api.problems import Refused, refused_field
 from minutebook.client.models import Job, JobRequest
-from minutebook.client.times import format_duration, parse_short_duration
+from minutebook.times import format_duration, parse_short_duration
 
 WHEN: Final = ("now", "run_at", "delay", "cron", "every")
 """Ways to say when; `now` says nothing."""

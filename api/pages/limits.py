@@ -17,8 +17,8 @@ from api.pages.rendering import redirect
 from api.positions import encode_token
 from api.problems import Refused, refused_field
 from api.services import Services
-from minutebook.client.times import parse_short_duration
 from minutebook.domain.known_limits import TENANT_WIDE
+from minutebook.times import parse_short_duration
 
 router = page_router()
 Reading = Annotated[Caller, Depends(Seen(Scope.JOBS_READ))]

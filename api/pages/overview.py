@@ -21,8 +21,8 @@ from api.services import Services
 from minutebook.client.list_models import Overview
 from minutebook.client.live_models import DueBucket
 from minutebook.client.models import Alert
-from minutebook.client.times import format_instant, parse_instant
 from minutebook.domain.view_rows import MINUTE_MS
+from minutebook.times import format_instant, parse_instant
 
 router = page_router()
 Reading = Annotated[Caller, Depends(Seen(Scope.JOBS_READ))]

@@ -19,7 +19,7 @@ from api.pages.session import find_caller, forget_word, leave_word, path_of, pre
 from api.pages.static_files import address
 from api.problems import TABLE
 from api.services import Services
-from minutebook.client.mint import mint_id
+from minutebook.mint import mint_id
 
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from minutebook.client.times import datetime_of, parse_duration, parse_instant
+from minutebook.times import datetime_of, parse_duration, parse_instant
 
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 

@@ -19,8 +19,8 @@ from api.upcoming import Range, range_of, upcoming
 from minutebook.client.live_models import DueBucket
 from minutebook.client.models import Problem
 from minutebook.client.preview_models import Preview
-from minutebook.client.times import datetime_of, format_instant, parse_instant
 from minutebook.domain.view_rows import HOUR_MS
+from minutebook.times import datetime_of, format_instant, parse_instant
 
 router = page_router()
 Reading = Annotated[Caller, Depends(Seen(Scope.JOBS_READ))]

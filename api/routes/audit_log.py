@@ -15,10 +15,10 @@ from api.parameters import limit_of, next_link, query_of
 from api.problems import refused_field
 from api.services import services_of
 from minutebook.client.audit_models import AuditPage
-from minutebook.client.times import parse_instant
 from minutebook.domain.subjects import KIND_OF
 from minutebook.domain.view_audit import AT_MAX
 from minutebook.ids import is_name
+from minutebook.times import parse_instant
 
 router = APIRouter()
 Auditing = Annotated[Caller, Depends(Allowed(Scope.AUDIT_READ))]

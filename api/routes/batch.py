@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from fastapi import APIRouter, Depends, Request, Response
@@ -20,7 +21,7 @@ from api.parameters import idempotency_key_of, query_of, traceparent_of
 from api.positions import Token
 from api.problems import Refused, problem_of, refused_field
 from api.routes.jobs import check_payload, checks_of, submit_command
-from api.services import services_of
+from api.services import Services, services_of
 from api.submission import SubmissionReader
 from minutebook.client.models import BatchItem, BatchRequest, BatchResult
 from minutebook.ids import job_key
@@ -55,25 +56,8 @@ async def create_jobs(request: Request, caller: Writing) -> Response:
             "Idempotency-Key", f"at most {_KEY_CHARS_MAX} characters for a batch", "bad-parameter"
         )
     items = _items(await read_body(request, services.settings.body_timeout_s))
-    view, now, traceparent = services.view, services.clock.now(), traceparent_of(request)
-    may_use, notify_fault = checks_of(services, caller)
-    reader = SubmissionReader(now, cache(may_use), notify_fault)
+    traceparent, wait_s = traceparent_of(request), preference_of(request).wait_s
     results: list[Decision | Refused | None] = [None] * len(items)
-    by_partition: dict[int, list[tuple[int, Keyed]]] = {}
-    for number, item in enumerate(items):
-        try:
-            submission = reader.read(item)
-            command = submit_command(services, caller, submission, f"{key}/{number}", traceparent)
-            is_checked = check_payload(services, command)
-        except Refused as refused:
-            results[number] = refused
-            continue
-        if is_checked:
-            await asyncio.sleep(0)  # a check takes its time: others get their turn between two
-        partition = view.partition_of_job(caller.tenant, command.job_id)
-        keyed = Keyed(job_key(caller.tenant, command.job_id), command)
-        by_partition.setdefault(partition, []).append((number, keyed))
-    wait_s = preference_of(request).wait_s
 
     async def decide_share(partition: int, share: list[tuple[int, Keyed]]) -> None:
         try:
@@ -85,10 +69,39 @@ async def create_jobs(request: Request, caller: Writing) -> Response:
         for (number, _), decision in zip(share, decisions, strict=True):
             results[number] = decision
 
+    by_partition = await _read(services, caller, items, key, traceparent, results)
     await asyncio.gather(*(decide_share(*share) for share in by_partition.items()))
     trace_id = trace_id_of(request)
     body = BatchResult([_result(result, trace_id) for result in results if result is not None])
     return json_response(body, 200, token=_token(results))
+
+
+async def _read(
+    services: Services,
+    caller: Caller,
+    items: Sequence[Raw],
+    key: str,
+    traceparent: str,
+    results: list[Decision | Refused | None],
+) -> dict[int, list[tuple[int, Keyed]]]:
+    """Numbers and commands of what may be submitted, by partition; why the others may not is put into `results`."""
+    may_use, notify_fault = checks_of(services, caller)
+    reader = SubmissionReader(services.clock.now(), cache(may_use), notify_fault)
+    by_partition: dict[int, list[tuple[int, Keyed]]] = {}
+    for number, item in enumerate(items):
+        try:
+            submission = reader.read(item)
+            command = submit_command(services, caller, submission, f"{key}/{number}", traceparent)
+            is_checked = check_payload(services, command)
+        except Refused as refused:
+            results[number] = refused
+            continue
+        if is_checked:
+            await asyncio.sleep(0)  # a check takes its time: others get their turn between two
+        partition = services.view.partition_of_job(caller.tenant, command.job_id)
+        keyed = Keyed(job_key(caller.tenant, command.job_id), command)
+        by_partition.setdefault(partition, []).append((number, keyed))
+    return by_partition
 
 
 def _items(body: bytes) -> list[Raw]:
@@ -117,14 +130,13 @@ def _result(result: Decision | Refused, trace_id: str) -> BatchItem:
     return BatchItem(status=problem.status, problem=problem)
 
 
-def _token(results: list[Any]) -> Token:
+def _token(results: Sequence[Decision | Refused | None]) -> Token:
     """The furthest position of each partition."""
     events: dict[int, int] = {}
     commands: dict[int, int] = {}
     for result in results:
         if isinstance(result, Decision):
-            token = result.token()
-            for found, more in ((events, token.events), (commands, token.commands)):
-                for partition, at in more.items():
-                    found[partition] = max(at, found.get(partition, -1))
+            found, at = (commands, result.offset) if result.row is None else (events, result.row.position)
+            if at > found.get(result.partition, -1):
+                found[result.partition] = at
     return Token(events, commands)

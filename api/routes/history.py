@@ -15,10 +15,10 @@ from api.parameters import limit_of, next_link, open_cursor, query_of, seal_curs
 from api.problems import Refused, refused_field
 from api.services import Services, services_of
 from minutebook.client.history_models import HistoryEvent, HistoryPage, WhyAnswer
-from minutebook.client.times import parse_instant
 from minutebook.history.bodies import event_body, why_body
 from minutebook.history.steps import Wanted
 from minutebook.ids import is_execution_id, is_name, job_of
+from minutebook.times import parse_instant
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]

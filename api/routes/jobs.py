@@ -44,10 +44,10 @@ from api.problems import Refused
 from api.services import Services, services_of
 from api.submission import Submission, read_submission
 from api.wishes import reason_of, refuse_reason
-from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, RunNow
 from minutebook.domain.commands import CancelJob, RunJobNow, SubmitJob
 from minutebook.ids import is_name, job_id_from_key, job_key, requested_execution_id
+from minutebook.mint import mint_id
 from minutebook.wire.topics import ending_in
 
 _FREE_DIGITS: Final = 4

@@ -54,7 +54,7 @@ from minutebook.client.key_models import (
     RotationRequest,
 )
 from minutebook.client.models import Command, ReasonRequest
-from minutebook.client.times import format_instant
+from minutebook.times import format_instant
 
 router = APIRouter()
 Managing = Annotated[Caller, Depends(Allowed(Scope.KEYS_MANAGE))]

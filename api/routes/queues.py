@@ -18,11 +18,11 @@ from api.parameters import limit_of, next_link, open_cursor, query_of, seal_curs
 from api.problems import Refused
 from api.services import Services, services_of
 from api.wishes import Wish, read_wish, refuse_reason
-from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, FieldError, Queue, QueuePage, QueueRequest, ReasonRequest
 from minutebook.domain.commands import DeclareQueue, DrainQueue, PauseQueue, QueueCommand, ResumeQueue
 from minutebook.domain.view_rows import QueueRow
 from minutebook.ids import is_name
+from minutebook.mint import mint_id
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]

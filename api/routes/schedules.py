@@ -20,7 +20,6 @@ from api.services import Services, services_of
 from api.view import View
 from minutebook.client.models import FieldError
 from minutebook.client.preview_models import PREVIEW_MAX, Preview, PreviewInstant, PreviewRequest
-from minutebook.client.times import format_instant, parse_instant
 from minutebook.domain.jitter import due_at
 from minutebook.domain.known_calendars import dates_of
 from minutebook.domain.timing import DEFAULT, Timing
@@ -30,6 +29,7 @@ from minutebook.schedule.dates import Dates
 from minutebook.schedule.description import describe
 from minutebook.schedule.plan import Plan
 from minutebook.schedule.preview import preview
+from minutebook.times import format_instant, parse_instant
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]

@@ -16,9 +16,9 @@ from api.parameters import limit_of, next_link, open_cursor, query_of, seal_curs
 from api.problems import Refused
 from api.services import Services, services_of
 from minutebook.client.fleet import DeclaredTask, DeclaredTaskPage, WholeTask
-from minutebook.client.times import format_instant
 from minutebook.domain.view_rows import TaskRow
 from minutebook.ids import is_name
+from minutebook.times import format_instant
 
 router = APIRouter()
 Reading = Annotated[Caller, Depends(Allowed(Scope.JOBS_READ))]

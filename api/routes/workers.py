@@ -19,12 +19,12 @@ from api.services import Services, services_of
 from api.wishes import Wish, read_wish
 from api.workers_view import HEARD_MS, SeenSession, SeenWorker
 from minutebook.client.fleet import ServedQueue, WholeWorker, Worker, WorkerPage, WorkerSession
-from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, ReasonRequest
-from minutebook.client.times import format_duration, format_instant
 from minutebook.domain.commands import AskWorker
 from minutebook.domain.workers import QUIET, RESUME, STOP
 from minutebook.ids import worker_key
+from minutebook.mint import mint_id
+from minutebook.times import format_duration, format_instant
 from minutebook.wire.topics import partition_of
 
 router = APIRouter()

@@ -13,8 +13,8 @@ from typing import Any, Final
 import httpx
 
 from minutebook.client.keys import TENANT
-from minutebook.client.times import format_instant
 from minutebook.embedded.cluster import Cluster
+from minutebook.times import format_instant
 
 _CHECKOUT: Final = Path(__file__).parents[2]
 _TIMEOUT_S: Final = 30

@@ -19,8 +19,8 @@ from msgspec import Raw
 
 from minutebook.cli.yaml_nodes import Entry, YamlFault, yaml_entries
 from minutebook.client import JobRequest
-from minutebook.client.times import format_duration, parse_short_duration
 from minutebook.ids import is_name
+from minutebook.times import format_duration, parse_short_duration
 
 FILE_BYTES_MAX: Final = 16 << 20
 JOBS_MAX: Final = 10_000

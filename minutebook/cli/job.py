@@ -40,8 +40,8 @@ from minutebook.client import (
     SyncClient,
 )
 from minutebook.client.models import MisfirePolicy
-from minutebook.client.times import parse_instant
 from minutebook.ids import execution_id
+from minutebook.times import parse_instant
 
 app = typer.Typer(help="Jobs: what to run, and when.", no_args_is_help=True)
 

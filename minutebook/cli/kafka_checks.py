@@ -8,12 +8,12 @@ from typing import Final
 from kafka.errors import KafkaError
 
 from minutebook.cli.checks import Check
-from minutebook.client.mint import mint_id
 from minutebook.clock import SystemClock
 from minutebook.log import admin
 from minutebook.log.admin import Finding, TopicSettings
 from minutebook.log.settings import KafkaSettings
 from minutebook.log.survey import Broker, ClockReading, Group, Partition, Survey, surveying
+from minutebook.mint import mint_id
 from minutebook.wire.schemas import by_header
 
 _OLDEST: Final = (4, 0)

@@ -13,7 +13,7 @@ from minutebook.cli.options import Reason, Yes, ask, duration
 from minutebook.cli.output import Format, Output, note, write_many, write_one
 from minutebook.client import Command, CreatedKey, Key, Me, SyncClient
 from minutebook.client.key_models import Role
-from minutebook.client.times import parse_instant
+from minutebook.times import parse_instant
 
 app = typer.Typer(help="API keys: who may call the API, and as what.", no_args_is_help=True)
 _COLUMNS = ("id", "label", "role", "status", "source", "created at", "created by", "expires at")

@@ -11,7 +11,7 @@ from minutebook.cli.job import undecided
 from minutebook.cli.options import Reason, Yes, ask, duration
 from minutebook.cli.output import Format, Output, write_many, write_one
 from minutebook.client import Command, Limit, LimitRequest, SyncClient
-from minutebook.client.times import parse_instant
+from minutebook.times import parse_instant
 
 app = typer.Typer(
     help="Limits: how much of a tenant, or of the jobs that name one, runs.", no_args_is_help=True

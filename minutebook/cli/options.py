@@ -11,7 +11,7 @@ import typer
 from msgspec import UNSET, Raw
 
 from minutebook.cli.output import shown
-from minutebook.client.times import format_duration, parse_short_duration
+from minutebook.times import format_duration, parse_short_duration
 
 Key = Annotated[
     str | None,

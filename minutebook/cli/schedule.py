@@ -10,7 +10,6 @@ from msgspec import UNSET, UnsetType
 from minutebook.cli.output import Format, Output, write_many
 from minutebook.cli.tzdata_diff import tzdata_diff
 from minutebook.client.preview_models import PREVIEW_MAX, PreviewInstant
-from minutebook.client.times import format_instant, parse_instant, parse_short_duration
 from minutebook.clock import SystemClock
 from minutebook.domain.jitter import due_at
 from minutebook.domain.timing import Timing, faults, interval_fault
@@ -18,6 +17,7 @@ from minutebook.schedule import DayMatch, Every, Fold, Gap, parse_schedule
 from minutebook.schedule import preview as coming
 from minutebook.schedule.description import describe
 from minutebook.schedule.plan import Plan
+from minutebook.times import format_instant, parse_instant, parse_short_duration
 
 app = typer.Typer(help="Schedules: what one means.", no_args_is_help=True)
 

@@ -12,7 +12,6 @@ import msgspec
 import typer
 
 from minutebook.client import Calendar, DateRange, NotFoundError
-from minutebook.client.times import parse_instant
 from minutebook.domain.calendars import day_of
 from minutebook.domain.known_calendars import dates_of
 from minutebook.domain.state import Calendar as Ranges
@@ -23,6 +22,7 @@ from minutebook.schedule import DayMatch, Fold, Gap, is_hashed, parse_cron
 from minutebook.schedule.dates import Dates
 from minutebook.schedule.every import is_every
 from minutebook.schedule.plan import Plan
+from minutebook.times import parse_instant
 
 
 class CalendarNames(msgspec.Struct):

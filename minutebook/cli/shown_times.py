@@ -17,8 +17,8 @@ def shown_instant(text: str, form: TimeFormat) -> str:
     if form is TimeFormat.UTC:
         return text
     # Loaded where they are needed: the client takes a while.
-    from minutebook.client.times import datetime_of, parse_instant
     from minutebook.clock import SystemClock
+    from minutebook.times import datetime_of, parse_instant
 
     at = parse_instant(text)
     if form is TimeFormat.EPOCH:

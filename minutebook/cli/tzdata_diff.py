@@ -18,7 +18,6 @@ from minutebook.cli.exits import ExitCode
 from minutebook.cli.output import Format, Output, note, write_many, write_one
 from minutebook.cli.scheduled_jobs import Calendars, Scheduled, jobs_in, plan_of, scheduled
 from minutebook.client import SyncClient
-from minutebook.client.times import datetime_of, format_instant, parse_instant
 from minutebook.clock import SystemClock
 from minutebook.errors import ScheduleError
 from minutebook.schedule.dates import Dates
@@ -27,6 +26,7 @@ from minutebook.schedule.tzif import Timeline
 from minutebook.schedule.zone_changes import Stretch, first_moved, stretches
 from minutebook.schedule.zone_data import ZoneData
 from minutebook.schedule.zones import installed
+from minutebook.times import datetime_of, format_instant, parse_instant
 
 _AHEAD_MS: Final = 731 * 86_400_000
 _JOB_COLUMNS: Final = ("job", "zone", "now", "local", "then", "local then", "next", "why")

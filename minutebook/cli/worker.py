@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import logging
 import os
@@ -19,6 +18,7 @@ from minutebook.cli.output import fault
 from minutebook.cli.surroundings import become_worker
 from minutebook.environment import require_known_names
 from minutebook.eventloop import new_event_loop
+from minutebook.garbage import collect_rarely
 from minutebook.log.settings import KafkaSettings
 from minutebook.logs import log_to_stderr
 from minutebook.worker import App, Drained, Worker, WorkerSettings
@@ -66,10 +66,7 @@ def run(
     log_to_stderr()
     # What aiokafka would say at each try, the channel says once.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    gc.collect()
-    gc.freeze()
-    # A record of hundreds of grants makes thousands of objects, and no cycle among them.
-    gc.set_threshold(20_000, 20, 50)
+    collect_rarely()
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         drained = runner.run(_run(tasks, settings))
     print(drained, flush=True)

@@ -23,8 +23,8 @@ from minutebook.client.key_models import (
     Tenant,
     TenantPage,
 )
-from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, ReasonRequest
+from minutebook.mint import mint_id
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ import httpx
 from minutebook.client.answers import decoded
 from minutebook.client.bulk import IN_FLIGHT, LINGER_S, Body, Submitted, Tally, submit_each
 from minutebook.client.errors import RefusedError, UnavailableError
-from minutebook.client.mint import mint_id
 from minutebook.client.models import BatchRequest, BatchResult, Command, Job, JobRequest, WholeExecution
-from minutebook.client.times import parse_instant
 from minutebook.ids import execution_id
+from minutebook.mint import mint_id
+from minutebook.times import parse_instant
 
 T = TypeVar("T")
 _BUSY = frozenset({429, 503})

@@ -16,10 +16,10 @@ import msgspec
 
 from minutebook.client.answers import decided, decoded
 from minutebook.client.change_models import JobChange, JobVersion, JobVersionPage, ResumeRequest
-from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, Job, JobRequest, ReasonRequest
 from minutebook.client.put_models import PutEffect
 from minutebook.client.reasons import reason_headers
+from minutebook.mint import mint_id
 
 T = TypeVar("T")
 

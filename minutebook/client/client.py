@@ -34,7 +34,6 @@ from minutebook.client.history_calls import HistoryCalls, SyncHistoryCalls
 from minutebook.client.limits import Limits, SyncLimits
 from minutebook.client.list_calls import ListCalls, SyncListCalls
 from minutebook.client.live_calls import LiveCalls, SyncLiveCalls
-from minutebook.client.mint import mint_id
 from minutebook.client.models import (
     Alert,
     AlertKind,
@@ -60,6 +59,7 @@ from minutebook.client.positions import Seen
 from minutebook.client.reasons import reason_headers
 from minutebook.client.settings import ClientSettings
 from minutebook.client.stepping import each
+from minutebook.mint import mint_id
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from minutebook.client.mint import mint_api_key, mint_key_id
+from minutebook.mint import mint_api_key, mint_key_id
 
 TENANT: Final = "default"
 ROLE: Final = "admin"

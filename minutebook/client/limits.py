@@ -18,7 +18,7 @@ from minutebook.client.answers import decided, decoded
 from minutebook.client.models import Command, Limit, LimitPage, LimitRequest, PauseRequest, ReasonRequest
 from minutebook.client.reasons import reason_headers
 from minutebook.client.stepping import each
-from minutebook.client.times import format_duration, format_instant, instant_of
+from minutebook.times import format_duration, format_instant, instant_of
 
 Until = str | datetime | timedelta
 """An aware datetime, a timedelta from now, or either as text: RFC 3339 with an offset, ISO 8601 such as PT30S."""

@@ -10,7 +10,6 @@ import httpx
 import msgspec
 from msgspec import UNSET
 
-from minutebook.client.mint import mint_id
 from minutebook.client.models import Command, ReasonRequest
 from minutebook.client.operation_models import (
     BackfillDryRun,
@@ -26,6 +25,7 @@ from minutebook.client.operation_models import (
     OperationRequest,
     RedriveManyRequest,
 )
+from minutebook.mint import mint_id
 
 T = TypeVar("T")
 _WAIT_S_MAX = 30

@@ -61,7 +61,9 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
     row = keys.job_row(*subject_of(command))
     try:
         _check_names(command)
-        if _is_repeat(book, row, command):
+        if isinstance(command, JobCommand):
+            return _decide_job(book, row, command, stamp)
+        if _is_answered(book, row, command):
             return []
         _check_age(command, stamp)
         if isinstance(command, LimitCommand):
@@ -72,9 +74,7 @@ def decide(book: Book, command: Command, stamp: int) -> list[Event]:
             return decide_calendar(book, command, stamp)
         if isinstance(command, KeyCommand):
             return [decide_key(book, command, stamp)]
-        if isinstance(command, NamedCommand):
-            return _decide_named(book, command, stamp)
-        return _decide_job(book, row, command, stamp)
+        return _decide_named(book, command, stamp)
     except Refusal as refusal:
         return [rejected(command, refusal)]
 
@@ -91,6 +91,10 @@ def _decide_named(book: Book, command: NamedCommand, stamp: int) -> list[Event]:
 
 def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> list[Event]:
     known = _known(book, row)
+    is_first = known is not None and known.command_id == command.command_id
+    if is_first or _is_answered(book, row, command):
+        return []
+    _check_age(command, stamp)
     if known is not None and known.status == PURGED:
         return [about_purged(command)]
     if isinstance(command, SubmitJob):
@@ -119,6 +123,10 @@ def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> list
 
 
 def _check_names(command: Command) -> None:
+    """Raises Refusal for what cannot be a name, or an id."""
+    if isinstance(command, JobCommand):
+        _check_job_names(command)
+        return
     if isinstance(command, NamedCommand):
         if not ids.is_name(command.name) or not ids.is_command_id(command.command_id):
             detail = "names have 1-128, command ids 1-64 ASCII letters, digits, . _ -"
@@ -137,13 +145,22 @@ def _check_names(command: Command) -> None:
     elif isinstance(command, CalendarCommand):
         if not ids.is_name(command.name):
             raise Refusal("invalid", "name", "1-128 ASCII letters, digits, . _ -")
-    elif isinstance(command, KeyCommand):
-        if not ids.is_name(command.key):
-            raise Refusal("invalid", "key", "1-128 ASCII letters, digits, . _ -")
-    elif not ids.is_name(command.job_id):
-        raise Refusal("invalid", "id", "1-128 ASCII letters, digits, . _ -")
+    elif isinstance(command, KeyCommand) and not ids.is_name(command.key):
+        raise Refusal("invalid", "key", "1-128 ASCII letters, digits, . _ -")
+    _check_command_id(command)
+
+
+def _check_command_id(command: Command) -> None:
     if not ids.is_command_id(command.command_id):
         raise Refusal("invalid", "command_id", "1-64 ASCII letters, digits, . _ -")
+
+
+def _check_job_names(command: JobCommand) -> None:
+    if not ids.is_name(command.tenant):
+        raise Refusal("invalid", "tenant", "1-128 ASCII letters, digits, . _ -")
+    if not ids.is_name(command.job_id):
+        raise Refusal("invalid", "id", "1-128 ASCII letters, digits, . _ -")
+    _check_command_id(command)
     if isinstance(command, CancelExecution | RedriveExecution):
         name = command.execution
         if not ids.is_execution_id(name) or ids.job_of(name) != command.job_id:
@@ -161,12 +178,8 @@ def _check_age(command: Command, stamp: int) -> None:
         raise Refusal("invalid", "issued_at", "more than a day ahead; set the sender's clock right")
 
 
-def _is_repeat(book: Book, row: bytes, command: Command) -> bool:
-    """Whether this very command was answered before."""
-    if isinstance(command, JobCommand):
-        job = _known(book, row)
-        if job is not None and job.command_id == command.command_id:
-            return True
+def _is_answered(book: Book, row: bytes, command: Command) -> bool:
+    """Whether this very command has an answer on record, beside the job that it made."""
     return book.remembered(book.commands, row + b"\0" + command.command_id.encode()) is not None
 
 

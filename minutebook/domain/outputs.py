@@ -209,6 +209,8 @@ def _single(
 ) -> Iterable[Output]:
     frame, row = token >> 16, token & 0xFFFF
     match event:
+        case facts.JobSubmitted() | facts.AttemptsSucceeded() | facts.ExecutionsQueued():
+            return  # most events are of these, so they are looked for first
         case facts.QueueDeclared():
             yield from _to_all_others(queue_fact(event), partition, partitions, frame, row)
         case facts.LimitDeclared():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -34,9 +33,29 @@ TAGS_MAX: Final = 16
 
 _MOMENTS: Final = ("run_at", "delay_ms", "cron", "every_ms")
 _DEFAULT: Final = SubmitJob(tenant="", job_id="", command_id="", issued_at=0, task="", payload=b"null")
-_PRINTED: Final = tuple(
-    (name, getattr(_DEFAULT, name))
-    for name in (
+
+
+class _Printed:
+    """Fields of a record that a fingerprint is made of, where they differ from those of `default`."""
+
+    def __init__(self, default: msgspec.Struct, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._values_of = attrgetter(*names)
+        self._defaults = self._values_of(default)
+
+    def given(self, record: msgspec.Struct) -> list[tuple[str, Any]]:
+        """(name, value) of those fields, in the order of `names`."""
+        values = self._values_of(record)
+        return [
+            (name, value)
+            for name, value, default in zip(self._names, values, self._defaults, strict=True)
+            if value != default
+        ]
+
+
+_PRINTED: Final = _Printed(
+    _DEFAULT,
+    (
         "cron",
         "delay_ms",
         "every_ms",
@@ -51,11 +70,11 @@ _PRINTED: Final = tuple(
         "task",
         "timeout_ms",
         "zone",
-    )
+    ),
 )
-"""Fields and their defaults, sorted by name."""
+"""Sorted by name."""
 _PRINTED_PARTS: Final = tuple(
-    (part, tuple((name, getattr(default, name)) for name in default.__struct_fields__))
+    (part, _Printed(default, default.__struct_fields__))
     for part, default in (("policy", DEFAULT), ("timing", timings.DEFAULT))
 )
 
@@ -65,12 +84,12 @@ def fingerprint(command: SubmitJob) -> bytes:
 
     A field that a later schema adds changes no fingerprint of those that leave it out.
     """
-    given = _differing(command, _PRINTED)
+    given = _PRINTED.given(command)
     if command.policy is not None or command.timing is not None:
         for field, printed in _PRINTED_PARTS:
             part = getattr(command, field)
             if part is not None:
-                given += _differing(part, printed)
+                given += printed.given(part)
         given.sort(key=itemgetter(0))
     total = bytearray()
     for name, value in given:
@@ -80,22 +99,21 @@ def fingerprint(command: SubmitJob) -> bytes:
     return hashlib.sha256(total).digest()
 
 
-def _differing(record: msgspec.Struct, printed: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    return [(name, value) for name, default in printed if (value := getattr(record, name)) != default]
-
-
 def submit(book: Book, row: bytes, known: Job | None, command: SubmitJob, stamp: int) -> Event:
     """The event of a submission; `known` is the job of that id, if there is one. Raises Refusal."""
     print_ = fingerprint(command)
     if known is not None:
         return _exists(command, known, print_)
     check_body(book, command)
+    if command.cron is None and command.every_ms is None:
+        _check_zone(command)
+        return described(command, print_, stamp, _only_instant(command, stamp))
     event = described(command, print_, stamp)
     return msgspec.structs.replace(event, next_at=first_instant(book, command, event, stamp, stamp))
 
 
-def described(command: SubmitJob, print_: bytes, stamp: int) -> facts.JobSubmitted:
-    """The job that the command describes, as of `stamp`, without its first instant."""
+def described(command: SubmitJob, print_: bytes, stamp: int, next_at: int = NONE_AT) -> facts.JobSubmitted:
+    """The job that the command describes, as of `stamp`, with its first instant."""
     return facts.JobSubmitted(
         tenant=command.tenant,
         job_id=command.job_id,
@@ -114,7 +132,7 @@ def described(command: SubmitJob, print_: bytes, stamp: int) -> facts.JobSubmitt
         late=command.late,
         timeout_ms=command.timeout_ms,
         priority=command.priority,
-        next_at=NONE_AT,
+        next_at=next_at,
         traceparent=command.traceparent,
         policy=None if command.policy == DEFAULT else command.policy,
         limit=command.limit,
@@ -213,16 +231,28 @@ def check_payload(payload: bytes) -> None:
 
 def first_instant(book: Book, command: SubmitJob, event: facts.JobSubmitted, stamp: int, after: int) -> int:
     """The first instant of the job in `event`; that of a schedule is strictly later than `after`. Raises Refusal."""
+    _check_zone(command)
+    version = version_of(event)
+    if not version.is_recurring:
+        return _only_instant(command, stamp)
     try:
-        zone(command.zone)
-        version = version_of(event)
-        if version.is_recurring:
-            first = plans.next_at(book, command.tenant, command.job_id, version, after)
-            if first == NONE_AT:
-                raise Refusal("invalid", _bound(version.timing), "it has no instant left")
-            return first
+        first = plans.next_at(book, command.tenant, command.job_id, version, after)
     except ScheduleError as error:
         raise Refusal("invalid", error.field, error.reason) from error
+    if first == NONE_AT:
+        raise Refusal("invalid", _bound(version.timing), "it has no instant left")
+    return first
+
+
+def _check_zone(command: SubmitJob) -> None:
+    try:
+        zone(command.zone)
+    except ScheduleError as error:
+        raise Refusal("invalid", error.field, error.reason) from error
+
+
+def _only_instant(command: SubmitJob, stamp: int) -> int:
+    """The instant of a job that is due once."""
     if command.delay_ms is not None:
         return _within(stamp + command.delay_ms, "delay", command, stamp)
     return _within(stamp if command.run_at is None else command.run_at, "run_at", command, stamp)

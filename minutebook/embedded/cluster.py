@@ -22,7 +22,6 @@ from types import TracebackType
 from typing import IO, Final, NamedTuple, Self
 
 from minutebook.client.keys import kept_key, keyring
-from minutebook.client.mint import mint_login_token
 from minutebook.clock import SystemClock
 from minutebook.embedded.errors import BrokerRunningError, PortTakenError, ServiceStartError
 from minutebook.embedded.kept_broker import KeptBroker
@@ -31,6 +30,7 @@ from minutebook.embedded.service import Command, Service
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
 from minutebook.log.settings import KafkaSettings
+from minutebook.mint import mint_login_token
 
 Progress = Callable[[str], None]
 

@@ -116,6 +116,7 @@ class Service:
             self._live()
             if self._clock.monotonic() - began > _STEADY_S:
                 backoff_s = _BACKOFF_FIRST_S
+                continue
             self._stopping.wait(backoff_s)
             backoff_s = min(backoff_s * 2, _BACKOFF_MAX_S)
 

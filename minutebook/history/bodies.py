@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from minutebook.client.history_models import HistoryEvent, WhyAnswer, WhyReason
-from minutebook.client.times import format_instant
 from minutebook.history.steps import Step
 from minutebook.history.story import sentence
 from minutebook.history.why import Answer
+from minutebook.times import format_instant
 
 
 def event_body(step: Step) -> HistoryEvent:

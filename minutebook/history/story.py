@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from minutebook.client.times import format_duration, format_instant
 from minutebook.domain.state import NONE_AT
 from minutebook.history.steps import Step
+from minutebook.times import format_duration, format_instant
 
 _LOST: Final = {
     "session_died": "its worker's lease ended",

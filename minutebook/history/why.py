@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from minutebook.client.times import format_duration, format_instant
 from minutebook.domain.state import NONE_AT
 from minutebook.history.completeness import Completeness
 from minutebook.history.ledger import CANCELLED, MISSING, MOVED, PAUSED, PENDING, Ledger, Range
@@ -19,6 +18,7 @@ from minutebook.history.steps import Step, Wanted, steps_of
 from minutebook.history.story import schedule_words, sentence
 from minutebook.history.surroundings import Fact, LimitState, Ownership, Receipt, Surroundings
 from minutebook.ids import execution_id
+from minutebook.times import format_duration, format_instant
 from minutebook.wire.frames import Frame
 
 LATE_MS: Final = 1_000

@@ -15,7 +15,6 @@ from msgspec import UNSET
 
 from minutebook import tracing
 from minutebook.client.models import CalendarsRequest, MisfireRequest, Overlap, RetryRequest
-from minutebook.client.times import datetime_of, instant_of
 from minutebook.clock import ManualClock
 from minutebook.domain import events as facts
 from minutebook.domain.calendars import day_of
@@ -41,6 +40,7 @@ from minutebook.ids import job_of
 from minutebook.schedule import DayMatch, Fold, Gap
 from minutebook.testing.editing import About, submission_of
 from minutebook.testing.partition import SESSION, Partition
+from minutebook.times import datetime_of, instant_of
 from minutebook.worker.app import App, Task
 from minutebook.worker.duration import Duration, duration_ms
 from minutebook.worker.ends import (

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from minutebook import ids
-from minutebook.client.times import instant_of
+from minutebook.times import instant_of
 from minutebook.worker.context import Context, Phase
 from minutebook.worker.progress import Noted
 from minutebook.worker.run import Run

@@ -10,7 +10,7 @@ import structlog
 
 from minutebook import ids, tracing
 from minutebook.actions import TASK
-from minutebook.client.times import datetime_of
+from minutebook.times import datetime_of
 from minutebook.worker.progress import Note, noted
 
 if TYPE_CHECKING:

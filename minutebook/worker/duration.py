@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import timedelta
 
-from minutebook.client.times import parse_short_duration
+from minutebook.times import parse_short_duration
 
 Duration = str | float | timedelta
 """Text such as `30s`, `2m` or `PT2M`, seconds, or a timedelta."""

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from minutebook.client.times import instant_of
 from minutebook.domain.results import RESULT_BYTES_MAX
+from minutebook.times import instant_of
 from minutebook.worker.duration import Duration, duration_ms
 from minutebook.worker.payload import fault_of
 from minutebook.worker.redaction import known_secrets, redacted

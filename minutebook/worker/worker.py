@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from minutebook import __version__
-from minutebook.client.mint import mint_id
 from minutebook.clock import Clock, SystemClock
 from minutebook.domain.commands import DeclareTask
 from minutebook.errors import SettingsError
 from minutebook.loop_lag import LoopLag
+from minutebook.mint import mint_id
 from minutebook.worker.app import App
 from minutebook.worker.channel import Channel
 from minutebook.worker.exchange import Profile

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from minutebook.client.times import format_instant
 from minutebook.clock import SystemClock
 from minutebook.history.ledger import Range
 from minutebook.log.written import write_whole
+from minutebook.times import format_instant
 from replay.completeness import CompletenessReport, completeness
 from replay.frames import void_note
 from replay.pages import completeness_page

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from minutebook.client.times import format_instant
 from minutebook.history.bodies import event_body
 from minutebook.history.steps import Step
 from minutebook.history.story import sentence
 from minutebook.ids import is_execution_id, is_name
+from minutebook.times import format_instant
 from replay.frames import reader_of
 from replay.story import home_of, steps_in, wanted_of
 from replay.verbs.common import (

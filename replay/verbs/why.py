@@ -9,12 +9,12 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from minutebook.client.times import format_duration, format_instant
 from minutebook.history.bodies import why_body
 from minutebook.history.steps import Wanted
 from minutebook.history.why import Answer
 from minutebook.ids import is_name
 from minutebook.log.settings import KafkaSettings
+from minutebook.times import format_duration, format_instant
 from minutebook.wire import topics
 from replay.frames import reader_of
 from replay.reading import KafkaLog

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from api import backfill as counting
-from minutebook.client.times import format_instant
 from minutebook.domain.commands import StartOperation
+from minutebook.times import format_instant
 from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation
 from tests.api.runs import come, operate, operate_to_the_end, succeed

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from minutebook.cli import backfill, main
 from minutebook.client import ClientSettings, SyncClient
-from minutebook.client.times import format_instant
+from minutebook.times import format_instant
 from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation
 from tests.api.test_operations_cli import Working

@@ -8,13 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
-from minutebook.client.times import format_instant
 from minutebook.domain import events as facts
 from minutebook.domain.commands import RedriveExecution, SubmitJob
 from minutebook.domain.decide import decide
 from minutebook.domain.jitter import due_at
 from minutebook.domain.state import NONE_AT
 from minutebook.domain.timing import Timing
+from minutebook.times import format_instant
 from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation
 from tests.api.runs import come, fail, succeed, tell

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from api import history
-from minutebook.client.times import format_instant
 from minutebook.errors import LogGapError
 from minutebook.log.port import RawRecord
+from minutebook.times import format_instant
 from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation
 from tests.api.runs import come, fail, succeed

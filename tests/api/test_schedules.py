@@ -7,8 +7,8 @@ import pytest
 
 from api.crowding import CROWDED_MIN
 from minutebook.client.preview_models import PREVIEW_MAX, Preview
-from minutebook.client.times import parse_instant
 from minutebook.domain.jitter import due_at
+from minutebook.times import parse_instant
 from tests.api.conftest import Callers
 from tests.api.memory import Installation
 from tests.api.runs import come

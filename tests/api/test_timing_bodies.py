@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minutebook.client.times import format_duration, format_instant
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.timing import AT_MAX, DEFAULT, Timing
+from minutebook.times import format_duration, format_instant
 from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation, installation
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from minutebook.client.mint import mint_id
 from minutebook.domain import events as facts
 from minutebook.domain.commands import DeclareTask
 from minutebook.domain.records import FullPulse, Pulse, QueueOffer, Report
 from minutebook.ids import task_key
+from minutebook.mint import mint_id
 from minutebook.wire import codec
 from minutebook.wire.topics import partition_of
 from tests.api.memory import PARTITIONS, Installation

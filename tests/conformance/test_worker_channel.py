@@ -12,7 +12,6 @@ import structlog
 from aiokafka import TopicPartition
 from kafka import KafkaAdminClient
 
-from minutebook.client.mint import mint_id
 from minutebook.clock import SystemClock, wall_ns
 from minutebook.domain.commands import DeclareTask
 from minutebook.domain.records import Inbox, Pulse, Report
@@ -20,6 +19,7 @@ from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
 from minutebook.log.kafka import producer, read_range
 from minutebook.log.settings import KafkaSettings
+from minutebook.mint import mint_id
 from minutebook.wire import codec, topics
 from minutebook.worker.channel import Channel
 from minutebook.worker.kafka import KafkaChannel

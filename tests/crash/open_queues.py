@@ -6,13 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from minutebook.client.mint import mint_id
 from minutebook.domain import events as facts
 from minutebook.domain.commands import DeclareQueue
 from minutebook.domain.records import DueRecord, Inbox, Report
 from minutebook.errors import DecodeError
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
+from minutebook.mint import mint_id
 from minutebook.wire import codec, topics
 from tests.crash.checker import verdict
 from tests.crash.joblog import JobLog, read_whole, whole_log

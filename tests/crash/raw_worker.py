@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from minutebook.client.mint import mint_id
 from minutebook.domain import events as facts
 from minutebook.domain.records import Failed, FullPulse, HandedBack, Pulse, QueueOffer, Report, Succeeded
 from minutebook.log.port import RawRecord
+from minutebook.mint import mint_id
 from minutebook.wire import codec, topics
 from tests.crash.joblog import JobLog
 from tests.crash.stack import TENANT, Stack

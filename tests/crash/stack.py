@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaException, Producer
 
-from minutebook.client.mint import mint_id
 from minutebook.domain.commands import Command, SubmitJob
 from minutebook.domain.subjects import key_of
 from minutebook.embedded.ports import free_ports
@@ -24,6 +23,7 @@ from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
 from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
+from minutebook.mint import mint_id
 from minutebook.wire import codec, topics
 from tests.crash.joblog import JobLog, Tail, Whole, raw
 from tests.crash.process import Process

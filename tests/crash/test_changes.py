@@ -7,9 +7,9 @@ from typing import Final
 import pytest
 
 from minutebook import ids
-from minutebook.client.mint import mint_id
 from minutebook.domain import events as facts
 from minutebook.domain.commands import CancelJob, EditJob, PauseJob, ResumeJob, SubmitJob
+from minutebook.mint import mint_id
 from tests.crash.checker import verdict
 from tests.crash.stack import TENANT, Stack, job, now_ms
 from tests.crash.state import differing_states

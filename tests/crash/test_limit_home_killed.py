@@ -7,9 +7,9 @@ from time import monotonic
 
 import pytest
 
-from minutebook.client.mint import mint_id
 from minutebook.domain import events as facts
 from minutebook.domain.commands import DeclareLimit, SubmitJob
+from minutebook.mint import mint_id
 from tests import figures
 from tests.crash.checker import verdict
 from tests.crash.joblog import JobLog, whole_log

@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from minutebook.client.mint import mint_id
 from minutebook.domain import events as facts
 from minutebook.domain.commands import StartOperation
 from minutebook.domain.operation import OperationFilter
+from minutebook.mint import mint_id
 from tests.crash.checker import verdict
 from tests.crash.dying_owner import STEPS
 from tests.crash.joblog import JobLog

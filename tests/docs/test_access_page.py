@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from api.auth import ROLES, Scope
-from minutebook.client.mint import mint_api_key, mint_key_id
+from minutebook.mint import mint_api_key, mint_key_id
 from tests.docs.pages import ROOT, spans
 
 PAGE = ROOT / "docs" / "explanation" / "access.md"

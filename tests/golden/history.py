@@ -11,12 +11,12 @@ from typing import Any, Final
 import msgspec
 from fastavro import writer
 
-from minutebook.client.times import format_instant
 from minutebook.domain import book, view_rows
 from minutebook.history.steps import Wanted, steps_of
 from minutebook.history.story import sentence
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken
+from minutebook.times import format_instant
 from minutebook.wire.frames import Frame
 from replay.files import SCHEMA, FileLog, export
 from replay.reading import Log

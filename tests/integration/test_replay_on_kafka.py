@@ -15,7 +15,6 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from kafka import KafkaAdminClient
 
-from minutebook.client.times import format_instant
 from minutebook.domain import events as facts
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
@@ -23,6 +22,7 @@ from minutebook.log.kafka import KafkaEventLog
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import CLOCK_BOUND_MS
 from minutebook.log.settings import KafkaSettings
+from minutebook.times import format_instant
 from minutebook.wire import topics
 from minutebook.wire.frames import FORMAT_VERSION, Frame, encode_frame
 from replay.deciding import TAKE_OVER

@@ -15,11 +15,11 @@ from api.held_runs import KafkaFrames, held_by
 from api.view import View
 from api.workers_reader import WorkersReader
 from api.workers_view import SeenWorker, WorkersView
-from minutebook.client.mint import mint_id
 from minutebook.clock import SystemClock
 from minutebook.domain import events as facts
 from minutebook.domain.commands import AskWorker
 from minutebook.domain.view_rows import FAMILIES
+from minutebook.mint import mint_id
 from minutebook.store.memory import MemoryRows
 from minutebook.worker import App
 from tests.crash.ledger import Ledger

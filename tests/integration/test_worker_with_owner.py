@@ -15,7 +15,6 @@ from opentelemetry import trace
 from prometheus_client.parser import text_string_to_metric_families
 
 from minutebook import tracing
-from minutebook.client.mint import mint_id
 from minutebook.domain import events as facts
 from minutebook.domain.commands import (
     CancelJob,
@@ -27,6 +26,7 @@ from minutebook.domain.commands import (
 )
 from minutebook.domain.policy import Policy
 from minutebook.metrics import OWNERS, exported_by
+from minutebook.mint import mint_id
 from minutebook.worker import App, Cancel, Context, Drained, Fail, Retry, Snooze, Worker, WorkerSettings
 from minutebook.worker.kafka import KafkaChannel
 from tests.crash.joblog import JobLog

@@ -109,3 +109,21 @@ def test_of_a_ninth_owner() -> None:
 def test_a_fair_share_stays_as_it_is() -> None:
     held: Shares = {"a": {0, 5}, "b": {1, 2, 3}, "c": {4, 6, 7}}
     assert fair_shares(held, 8) == held
+
+
+async def test_nothing_holds_up_an_owner_that_joins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are no tables to wait for: who is back within the session timeout must not be thrown out meanwhile."""
+    app = make_faust(KafkaSettings(), StreamsSettings(instance_id="o1", data_dir=tmp_path))
+    steps: list[str] = []
+    for owner, name in (
+        (app.tables, "sleep"),
+        (app.tables, "_update_channels"),
+        (app.tables.recovery, "start"),
+    ):
+
+        async def step(*_: float, name: str = name) -> None:
+            steps.append(name)
+
+        monkeypatch.setattr(owner, name, step)
+    await app.tables.on_start()
+    assert steps == ["_update_channels", "start"]

@@ -7,13 +7,13 @@ from datetime import datetime
 import pytest
 
 from minutebook.cli import main
-from minutebook.client.times import format_instant
 from minutebook.domain.jitter import due_at
 from minutebook.ids import Instant
 from minutebook.schedule import Cron, Every, parse_cron, parse_schedule
 from minutebook.schedule.description import describe
 from minutebook.schedule.plan import Plan
 from minutebook.schedule.preview import Coming, preview
+from minutebook.times import format_instant
 
 BERLIN = "Europe/Berlin"
 SPRING = "the clock goes from 2026-03-29 02:00:00 to 03:00:00"

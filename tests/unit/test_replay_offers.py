@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from kafka.errors import TopicAuthorizationFailedError
 
-from minutebook.client.times import format_instant
 from minutebook.domain.records import FullPulse, Pulse, QueueOffer, Report, Tick
 from minutebook.history.why import Answer, Reason, Wait
 from minutebook.log.port import RawRecord
+from minutebook.times import format_instant
 from minutebook.wire import codec
 from replay.offers import Reports, offers_told
 from replay.why import why_in

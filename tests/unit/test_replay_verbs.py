@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from minutebook.client.times import format_instant, parse_instant
 from minutebook.domain import events as facts
 from minutebook.history.ledger import Range
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import next_head
+from minutebook.times import format_instant, parse_instant
 from minutebook.wire.frames import decode_frame, encode_frame
 from replay.__main__ import app
 from replay.completeness import completeness

@@ -12,10 +12,10 @@ import pytest
 from minutebook import App, Cancel, Context, Fail, Retry, Snooze
 from minutebook.client import RetryRequest
 from minutebook.client.models import CalendarsRequest
-from minutebook.client.times import instant_of
 from minutebook.domain.commands import SubmitJob
 from minutebook.domain.timing import Timing
 from minutebook.testing import InMemoryScheduler, RefusedError, TaskEnv, assert_replays
+from minutebook.times import instant_of
 
 START = datetime(2030, 3, 30, 12, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minutebook.client.times import (
+from minutebook.times import (
     format_duration,
     format_instant,
     parse_duration,

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import minutebook
 from minutebook.cli import worker as cli
 from minutebook.cli import workers
-from minutebook.client.mint import mint_id
+from minutebook.mint import mint_id
 from minutebook.worker import App, Cancel, Context, Fail, Retry, Snooze, WorkerSettings, outcomes
 from minutebook.worker.app import can_suspend
 from minutebook.worker.context import Phase
