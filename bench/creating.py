@@ -1,4 +1,4 @@
-"""W6: how fast jobs are created, in each of the four ways in. None of them comes due meanwhile."""
+"""W6: how fast jobs are created, in each of the ways in. None of them comes due meanwhile."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from minutebook.domain.commands import SubmitJob
 _LATER_S: Final = 86_400
 _BATCH: Final = 500
 _CONNECTIONS: Final = 32
+_MANY_CONNECTIONS: Final = 256
+"""So many callers at a time that an API process has something to do while it waits for the owners."""
 _BATCH_CONNECTIONS: Final = 4
 _PATIENCE_S: Final = 300
 
@@ -29,13 +31,15 @@ Pack = Callable[[Iterable[SubmitJob], int], Iterator[Encoded]]
 
 
 async def measure(n: int, options: Options, say: Say) -> list[Repetition]:
-    """`n` jobs in bulk batches, a fifth as single records, half in batches by HTTP, a twentieth one by one by HTTP."""
+    """`n` jobs in bulk batches, a fifth as single records, half in batches by HTTP, a twentieth one by one by HTTP from
+    few callers, and a fifth from many."""
     async with running(options, say) as rig, EventLog(rig.cluster.kafka, rig.partitions) as log:
         ways = {
             "bulk_batches": await _produced(rig, log, "bulk", n, in_batches),
             "single_records": await _produced(rig, log, "single", n // 5, one_by_one),
             "post_batch": await _posted(rig, log, "batch", n // 2, _BATCH, _BATCH_CONNECTIONS),
             "post_one": await _posted(rig, log, "one", n // 20, 1, _CONNECTIONS),
+            "post_one_by_many": await _posted(rig, log, "many", n // 5, 1, _MANY_CONNECTIONS),
         }
         return [
             Repetition(

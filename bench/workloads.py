@@ -122,7 +122,7 @@ def workloads(seconds: int | None) -> dict[str, Workload]:
         "W1": Workload("one-off jobs, all due at T", 100_000, burst),
         "W2": Workload("11,574 runs a second: a day of a billion", 11_574 * day_s, of_rate(11_574)),
         "W3": Workload("light: 50 runs a second", 50 * light_s, of_rate(50)),
-        "W6": Workload("creating, in four ways", 100_000, creating.measure),
+        "W6": Workload("creating, in each way in", 100_000, creating.measure),
         "W7": Workload("faults at 500 runs a second", 100_000, faults),
         "W10": Workload("lists while events fold in, attempts stored", 1_000_000, lists.measure),
         "fairness": Workload("tenants with one job each beside a crowd", 100_000, fairness.measure),
