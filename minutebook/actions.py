@@ -37,7 +37,7 @@ ACTIONS: Final = {
     "input_not_readable": "An input topic cannot be read, and is tried on.",
     "kafka_away": "A worker lost the broker, and tries on.",
     "kafka_back": "A worker has the broker again.",
-    "leases_restarted": "The broker was away: all leases of a partition start again.",
+    "leases_restarted": "The broker or this process stood still: all leases of a partition start again.",
     "left_without_goodbye": "A worker closed its connection in a hurry.",
     "live_changes_failed": "The live stream met a fault of ours: its listeners were told to connect again.",
     "operation_share_not_decided": "A step of a bulk operation failed; it is tried again.",
