@@ -71,6 +71,6 @@ def write_decided(decided: Decided, console: Console) -> None:
         console.print(finding.what, markup=False)
     for item in decided.partitions:
         if note := void_note(item.partition, item.position, item.void_at_end):
-            console.print(f"void: {note}", markup=False)
+            console.print(f"note: {note}", markup=False)
     if decided.ok:
         console.print("What could be decided again came out as it is on record.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -19,6 +20,7 @@ from fastavro import parse_schema, reader, writer
 from minutebook.errors import SettingsError
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import next_head
+from minutebook.log.written import beside, folders_whole, write_whole
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 
 MANIFEST: Final = "manifest.json"
@@ -85,23 +87,36 @@ def export(
     until: Until = TO_THE_END,
     advance: Advance = unheard,
 ) -> Manifest:
-    """Write the records of `partitions` stamped `since` (ms) or later, up to `until`, into `folder`, which must be new.
+    """`write_log` into a new folder, which is there with all of it or not at all. Raises SettingsError, KafkaError, OSError."""
+    with new_folder(folder) as made:
+        return write_log(log, made, partitions, since, until, advance)
 
-    Records before the stretch are read as well: the chain's head follows from all of them. Raises SettingsError, KafkaError.
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill; it becomes `folder` if all goes well. Raises SettingsError where something is in that, OSError."""
+    folder = folder.resolve()
+    with folders_whole(beside(folder), [folder]) as (made,):
+        yield made
+
+
+def write_log(
+    log: Log,
+    folder: Path,
+    partitions: list[int],
+    since: int = 0,
+    until: Until = TO_THE_END,
+    advance: Advance = unheard,
+) -> Manifest:
+    """Write the records of `partitions` stamped `since` (ms) or later, up to `until`, into the empty `folder`.
+
+    Records before the stretch are read as well: the chain's head follows from all of them. Raises KafkaError, OSError.
     """
-    make_new(folder)
     stretches = [_export_one(log, folder, partition, since, until, advance) for partition in partitions]
     manifest = Manifest(format=FORMAT, topic=log.topic, partitions=len(log.partitions()), stretches=stretches)
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-    (folder / MANIFEST).write_bytes(text + b"\n")
+    write_whole(folder / MANIFEST, text + b"\n")
     return manifest
-
-
-def make_new(folder: Path) -> None:
-    """Make a folder, or take an empty one. Raises SettingsError where something is in it."""
-    if folder.exists() and any(folder.iterdir()):
-        raise SettingsError(f"{folder} is not empty: choose a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _export_one(

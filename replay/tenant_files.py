@@ -19,8 +19,9 @@ from fastavro import parse_schema, reader, writer
 from minutebook.errors import DecodeError, SettingsError
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken
+from minutebook.log.written import write_whole
 from minutebook.wire.frames import Frame, decode_frame, encode_frame
-from replay.files import Cut, Exported, Manifest, Stretch, make_new, manifest_in, sha256_of
+from replay.files import Cut, Exported, Manifest, Stretch, manifest_in, new_folder, sha256_of
 from replay.part import bare, part_of
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 
@@ -71,10 +72,24 @@ def export_tenant(
     until: Until = TO_THE_END,
     advance: Advance = unheard,
 ) -> TenantManifest:
-    """Write what `log` holds of `tenant` in records stamped `since` (ms) or later, up to `until`, into `folder`, which must
-    be new. Raises SettingsError, LogError, KafkaError.
+    """`write_tenant` into a new folder, which is there with all of it or not at all. Raises SettingsError, LogError,
+    KafkaError, OSError.
     """
-    make_new(folder)
+    with new_folder(folder) as made:
+        return write_tenant(log, made, tenant, since, until, advance)
+
+
+def write_tenant(
+    log: Log,
+    folder: Path,
+    tenant: str,
+    since: int = 0,
+    until: Until = TO_THE_END,
+    advance: Advance = unheard,
+) -> TenantManifest:
+    """Write what `log` holds of `tenant` in records stamped `since` (ms) or later, up to `until`, into the empty
+    `folder`. Raises LogError, KafkaError, OSError.
+    """
     partitions = log.partitions()
     stretches = [
         _export_one(Cut(log, partition, since, until, advance), folder, partition, tenant)
@@ -84,7 +99,7 @@ def export_tenant(
         format=FORMAT, tenant=tenant, topic=log.topic, partitions=len(partitions), stretches=stretches
     )
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-    (folder / MANIFEST).write_bytes(text + b"\n")
+    write_whole(folder / MANIFEST, text + b"\n")
     return manifest
 
 

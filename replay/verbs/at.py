@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from minutebook.history.steps import Wanted
+from replay.frames import void_note
 from replay.reading import Log
 from replay.state_at import StateThen, state_at
 from replay.story import home_of
@@ -86,3 +87,6 @@ def _write(found: StateThen) -> None:
             markup=False,
             highlight=False,
         )
+    for part in found.partitions:
+        if note := void_note(part.partition, part.position, part.void_at_end):
+            console.print(f"note: {note}", markup=False, highlight=False)

@@ -160,6 +160,10 @@ def told() -> Iterator[None]:
             err=True,
         )
         raise typer.Exit(ExitCode.UNREACHABLE) from error
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"error: {where}{error.strerror or error}", err=True)
+        raise typer.Exit(ExitCode.NOT_FOUND) from error
 
 
 def tell_void(partition: int, reader: AuditReader) -> None:

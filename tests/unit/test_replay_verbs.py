@@ -188,13 +188,14 @@ def broken(folder: Path, maker: LogMaker, *, is_manifest_fitted: bool) -> str:
 
 BY_VERB = [
     ("decide",),
+    ("at", "2030-01-01T00:00:00Z"),
     ("story", "minutely", "--tenant", "acme"),
     ("why", "minutely", "2025-07-01T12:01:00Z", "--tenant", "acme"),
     ("completeness", "2025-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
 ]
 
 
-@pytest.mark.parametrize("verb", [*BY_VERB, ("at", "2030-01-01T00:00:00Z")])
+@pytest.mark.parametrize("verb", BY_VERB)
 def test_files_whose_chain_breaks_are_no_answer(
     verb: tuple[str, ...], maker: LogMaker, tmp_path: Path
 ) -> None:
@@ -210,6 +211,59 @@ def test_void_records_up_to_the_end_are_said(verb: tuple[str, ...], maker: LogMa
     said = " ".join(run(*verb, "--files", files).output.split())
     last = len(maker.records) - 1
     assert f"the last {last - 3} records, from offset 4 through {last}, are void" in said
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_an_import_says_void_records_up_to_the_end(output: str, maker: LogMaker, tmp_path: Path) -> None:
+    files = broken(tmp_path, maker, is_manifest_fitted=True)
+    said = run("import", files, "--into", str(tmp_path / "copies"), "-o", output).stdout
+    last = len(maker.records) - 1
+    if output == "table":
+        assert f"the last {last - 3} records, from offset 4 through {last}, are void" in said
+    else:
+        (one,) = json.loads(said)["partitions"]
+        assert (one["position"], one["void_at_end"]) == (last, last - 3)
+
+
+def test_the_state_then_says_void_records_up_to_its_end_as_json(maker: LogMaker, tmp_path: Path) -> None:
+    files = broken(tmp_path, maker, is_manifest_fitted=True)
+    found = json.loads(run("at", "4", "--partition", "0", "--files", files, "-o", "json").stdout)
+    assert found["partitions"][0]["void_at_end"] == 1
+
+
+@pytest.mark.parametrize(
+    "verb", [("import", "FILES", "--into", "OUT"), ("export", "OUT", "--files", "FILES", "--tenant", "acme")]
+)
+def test_what_cannot_be_done_to_its_end_leaves_nothing(
+    verb: tuple[str, ...], maker: LogMaker, tmp_path: Path
+) -> None:
+    gap = [record for record in maker.records if record.offset != 4]
+    names = {"FILES": exported(tmp_path, gap), "OUT": str(tmp_path / "new" / "out")}
+    found = run(*(names.get(word, word) for word in verb))
+    assert found.exit_code == 1, found.output
+    assert "error: the log cannot be read on" in found.output
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+@pytest.mark.parametrize(
+    "verb", [("import", "FILES", "--into", "OUT"), ("export", "OUT", "--files", "FILES")]
+)
+def test_a_place_that_cannot_be_written_is_named(
+    verb: tuple[str, ...], maker: LogMaker, tmp_path: Path
+) -> None:
+    (tmp_path / "note").write_text("mine")
+    names = {"FILES": exported(tmp_path, maker.records), "OUT": str(tmp_path / "note" / "out")}
+    found = run(*(names.get(word, word) for word in verb))
+    assert (found.exit_code, (tmp_path / "note").read_text()) == (3, "mine")
+    assert f"error: {tmp_path / 'note'}" in found.output
+
+
+def test_an_export_of_a_time_without_records_leaves_nothing(maker: LogMaker, tmp_path: Path) -> None:
+    files = exported(tmp_path, maker.records)
+    found = run("export", str(tmp_path / "out"), "--files", files, "--from", "2100-01-01T00:00:00Z")
+    assert found.exit_code == 3
+    assert "no record in that time" in found.output
+    assert not (tmp_path / "out").exists()
 
 
 def test_story_and_state_and_proof_from_files(maker: LogMaker, tmp_path: Path) -> None:
