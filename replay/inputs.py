@@ -16,7 +16,7 @@ from replay.reading import KafkaLog
 
 
 class Inputs(Protocol):
-    """The input topics, which do not grow while they are read."""
+    """The input topics, which do not grow while they are read. Pickled, they are the same, opened anew by who gets them."""
 
     @property
     def absent(self) -> str:
@@ -46,8 +46,13 @@ class KafkaInputs:
     absent = ""
 
     def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka = kafka
         self._ids = topic_ids(kafka)
         self._logs = {topic: KafkaLog(kafka, kafka.topic(topic)) for topic in topics.INPUTS}
+
+    def __reduce__(self) -> tuple[type[KafkaInputs], tuple[KafkaSettings]]:
+        """Its settings: a connection is nobody else's."""
+        return KafkaInputs, (self._kafka,)
 
     def id_of(self, topic: str) -> str:
         """See `Inputs.id_of`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -93,9 +95,11 @@ def heads_of(report: Report) -> Heads:
     )
 
 
-def write_json(report: Report) -> str:
-    """One JSON object, in a stable shape."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+def write_json(report: Report, beside: Mapping[str, object] = MappingProxyType({})) -> str:
+    """One JSON object, in a stable shape; what stands `beside` the audit has names of its own in it."""
+    return msgspec.json.format(
+        msgspec.json.encode(msgspec.structs.asdict(report) | dict(beside)), indent=2
+    ).decode()
 
 
 def write_table(report: Report, console: Console) -> None:

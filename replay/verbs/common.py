@@ -29,6 +29,7 @@ from minutebook.errors import LogError, SettingsError
 from minutebook.log.settings import KafkaSettings
 from replay.files import FileLog
 from replay.frames import AuditReader, void_note
+from replay.inputs import FileInputs, Inputs, KafkaInputs
 from replay.parallel import ProcessDiedError
 from replay.reading import TO_THE_END, Advance, KafkaLog, Log, Until
 from replay.tenant_files import TenantLog, holds_tenant
@@ -124,6 +125,11 @@ def opened(
             yield log
 
 
+def inputs_of(files: Path | None) -> Inputs:
+    """What owners consumed: Kafka's topics, or what lies beside exported files."""
+    return KafkaInputs(KafkaSettings()) if files is None else FileInputs(files)
+
+
 def _exported(folder: Path, tenant: str | None, needs_whole: bool) -> FileLog | TenantLog:
     if not holds_tenant(folder):
         return FileLog(folder)
@@ -180,8 +186,8 @@ class _RateColumn(ProgressColumn):
 
 
 @contextmanager
-def progress(log: Log, partitions: list[int]) -> Iterator[Advance]:
-    """A bar on stderr with rate and rest; nothing off a terminal."""
+def progress(log: Log, partitions: list[int], times: int = 1) -> Iterator[Advance]:
+    """A bar on stderr with rate and rest of a log that is read so many `times`; nothing off a terminal."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -191,7 +197,7 @@ def progress(log: Log, partitions: list[int]) -> Iterator[Advance]:
         _RateColumn(),
         TimeRemainingColumn(),
     )
-    total = sum(end - start for start, end in map(log.bounds, partitions))
+    total = times * sum(end - start for start, end in map(log.bounds, partitions))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("records", total=total)
 

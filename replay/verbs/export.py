@@ -12,7 +12,7 @@ from replay.files import FileLog, new_folder, write_log
 from replay.parquet import write_parquet
 from replay.part import is_own
 from replay.tenant_files import TenantLog, write_tenant
-from replay.verbs.common import ExitCode, Files, Topic, UntilText, instant_of_text, opened, progress, until_of
+from replay.verbs.common import Files, Topic, UntilText, instant_of_text, opened, progress, until_of
 from replay.verify_part import PartReport, verify_part
 
 

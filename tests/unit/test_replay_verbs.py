@@ -200,9 +200,10 @@ def test_files_whose_chain_breaks_are_no_answer(
     verb: tuple[str, ...], maker: LogMaker, tmp_path: Path
 ) -> None:
     found = run(*verb, "--files", broken(tmp_path, maker, is_manifest_fitted=False))
-    assert found.exit_code == 1, found.output
-    assert "the last record that continues the chain is at offset 3" in found.output
-    assert "python -m replay verify" in found.output
+    said = " ".join(found.output.split())
+    assert found.exit_code == 1, said
+    assert "the last record that continues the chain is at offset 3" in said
+    assert "python -m replay verify" in said
 
 
 @pytest.mark.parametrize("verb", BY_VERB)

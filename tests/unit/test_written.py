@@ -141,10 +141,9 @@ def test_the_call_after_one_that_was_killed_begins_anew(
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert not any(UNFINISHED in path.name for path in tmp_path.rglob("*"))
     if write is import_copies:
-        report = verify(LOG, [0], copies_in(tmp_path / "out"))
+        assert verify(LOG, [0], copies_in(tmp_path / "out")).ok
     else:
-        report = verify(FileLog(tmp_path / "out"), [0])
-    assert report.ok
+        assert verify(FileLog(tmp_path / "out"), [0]).ok
 
 
 def test_folders_that_were_filled_when_somebody_was_killed_become_all(tmp_path: Path) -> None:
