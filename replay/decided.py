@@ -82,5 +82,9 @@ def write_decided(decided: Decided, console: Console) -> None:
             console.print(
                 f"partition {item.partition}: {far}, decisions are made again from the start", markup=False
             )
-    if decided.ok:
+    if not decided.ok:
+        return
+    if any(item.equal or item.allowed for item in decided.partitions):
         console.print("What could be decided again came out as it is on record.")
+    else:
+        console.print("Nothing could be decided again.")

@@ -20,7 +20,7 @@ from minutebook.domain.events import Event
 from minutebook.domain.records import Report
 from minutebook.domain.rescheduling import zone_data_changed
 from minutebook.domain.rules import RULES, SETTINGS_DIGEST
-from minutebook.errors import BrokenFrameError, LogError, LogGapError
+from minutebook.errors import BrokenFrameError, LogError, LogGapError, SettingsError
 from minutebook.log.apply import fold_events, move_cursor
 from minutebook.log.inputs import days_over
 from minutebook.log.port import RawRecord
@@ -63,7 +63,7 @@ def decide_again(
     """Make every decision of `partitions` again, by several processes. Where a record is missing or cannot be folded, that is
     a finding, and nothing behind it is decided again. After a stop the report says how far each partition came.
 
-    Raises KafkaError, ProcessDiedError.
+    Raises KafkaError, SettingsError for inputs in damaged files, ProcessDiedError.
     """
     done = spread(partitions, _OfOne(log, inputs, until, make_rows), processes, advance, is_stopped)
     parts = [
@@ -171,7 +171,7 @@ class _Deciding:
                 self._cycle(again)
         except DifferentError as error:
             self._find(frame, again.at, error.what)
-        except KafkaError:
+        except (KafkaError, SettingsError):  # an input cannot be read
             raise
         except Exception as error:  # a frame that was changed can make a decision fail in any way
             self._find(frame, again.at, f"it cannot be decided again: {words(error)}")

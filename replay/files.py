@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -178,6 +180,8 @@ def manifest_in(folder: Path, name: str, kind: type[M], known: int) -> M:
     """The manifest `name`. Raises SettingsError where it is none, of another format than `known`, or its files are others."""
     try:
         manifest = msgspec.json.decode((folder / name).read_bytes(), type=kind)
+    except FileNotFoundError as error:
+        raise SettingsError(f"{folder} holds no export: there is no {name} as `export` writes it") from error
     except (OSError, msgspec.DecodeError) as error:
         raise SettingsError(f"{folder} holds no export: {error}") from error
     if manifest.format != known:
@@ -185,7 +189,7 @@ def manifest_in(folder: Path, name: str, kind: type[M], known: int) -> M:
     for stretch in manifest.stretches:
         path = folder / stretch.file
         if path.parent != folder or not path.is_file() or sha256_of(path) != stretch.sha256:
-            raise SettingsError(f"{path} is not the file that was exported")
+            raise SettingsError(f"{path} is not the file that was exported: copy it again, or export anew")
     return manifest
 
 
@@ -238,13 +242,25 @@ class FileLog(Exported[Manifest]):
 
     def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         """See `Log.read`."""
-        with (self._folder / self.stretch(partition).file).open("rb") as source:
-            records: Iterator[Any] = iter(reader(source))
-            for datum in records:
-                if datum["offset"] >= end:
-                    return
-                if datum["offset"] >= start:
-                    yield _record(datum)
+        for datum in data_in(self._folder / self.stretch(partition).file):
+            if datum["offset"] >= end:
+                return
+            if datum["offset"] >= start:
+                yield _record(datum)
+
+
+def data_in(path: Path) -> Iterator[Any]:
+    """What an Avro file holds, one by one. Raises SettingsError where it breaks off or is damaged, OSError."""
+    with path.open("rb") as source:
+        count = 0
+        try:
+            for datum in reader(source):
+                yield datum
+                count += 1
+        except (EOFError, ValueError, LookupError, zlib.error, struct.error) as error:
+            raise SettingsError(
+                f"{path} is cut or damaged behind its first {count} records: copy it again, or export anew"
+            ) from error
 
 
 def _datum(record: RawRecord) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from minutebook.errors import SettingsError
 from minutebook.log.checkpoint import Copy, Part, write_manifest
 from minutebook.log.written import beside, folders_whole
 from replay.frames import AuditReader, check_whole
@@ -36,14 +37,16 @@ def import_log(
 ) -> list[Imported]:
     """Fold `partitions` into new copies in the checkpoint folder `folder`: all of them, or nothing is there.
 
-    `replay verify --checkpoints` compares them with a log, and names them `import`. Raises SettingsError where a
-    partition does not begin with its first record or copies of that name are there, LogError, KafkaError, OSError.
+    `replay verify --checkpoints` compares them with a log, and names them `import`. Raises SettingsError where a partition
+    does not begin with its first record, there is no record, or copies of that name are there, LogError, KafkaError, OSError.
     """
     check_whole(log, partitions)
     folder = folder.resolve()
     with folders_whole(beside(folder / NAME), [folder / part / NAME for part in PARTS]) as made:
         work = dict(zip(PARTS, made, strict=True))
         found = [_import_one(log, partition, work, until, advance) for partition in partitions]
+        if not any(one.position >= 0 for one in found):
+            raise SettingsError("the log has no record up to there: nothing was written")
         for target in made:
             copies = [
                 Copy(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
-
-from fastavro import reader
+from typing import Protocol
 
 from minutebook.log.admin import topic_ids
 from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
+from replay.files import data_in
 from replay.reading import KafkaLog
 
 
@@ -104,7 +103,5 @@ class FileInputs:
         path = self._folder / f"{topic}-{partition}.avro"
         if not path.is_file():
             return
-        with path.open("rb") as source:
-            data: Iterator[Any] = iter(reader(source))
-            for datum in data:
-                yield RawRecord(datum["offset"], datum["stamp"], datum["key"], datum["value"])
+        for datum in data_in(path):
+            yield RawRecord(datum["offset"], datum["stamp"], datum["key"], datum["value"])

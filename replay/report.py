@@ -151,6 +151,8 @@ def _notes(item: PartitionReport) -> list[str]:
 def _summary(report: Report) -> str:
     parts = report.partitions
     compared = sum(outcome == EQUAL for item in parts for outcome in (item.state, item.view))
+    if not any(item.end > item.start for item in parts):
+        return " ".join(["The log holds no record: nothing was checked.", *_tails(parts)])
     said = f"All agree: {sum(item.records for item in parts)} records, {compared} copies compared."
     if report.is_interrupted():
         return f"{said} This is not all: it was interrupted."

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from fastavro import parse_schema, reader, writer
+from fastavro import parse_schema, writer
 
 from minutebook.errors import DecodeError, SettingsError
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken
 from minutebook.log.written import write_whole
 from minutebook.wire.frames import Frame, decode_frame, encode_frame
-from replay.files import Cut, Exported, Manifest, Stretch, manifest_in, new_folder, sha256_of
+from replay.files import Cut, Exported, Manifest, Stretch, data_in, manifest_in, new_folder, sha256_of
 from replay.part import bare, part_of
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 
@@ -186,16 +186,14 @@ class TenantLog(Exported[TenantManifest]):
 
     def records(self, partition: int) -> Iterator[TenantRecord]:
         """What is here of a partition. Raises SettingsError for what is no frame."""
-        with (self._folder / self.stretch(partition).file).open("rb") as source:
-            data: Iterator[Any] = iter(reader(source))
-            for datum in data:
-                try:
-                    frame = decode_frame(datum["frame"])
-                except DecodeError as error:
-                    raise SettingsError(
-                        f"{self._folder}: partition {partition}, offset {datum['offset']}: {error}"
-                    ) from error
-                yield TenantRecord(datum["offset"], datum["stamp"], datum["head"], datum["before_at"], frame)
+        for datum in data_in(self._folder / self.stretch(partition).file):
+            try:
+                frame = decode_frame(datum["frame"])
+            except DecodeError as error:
+                raise SettingsError(
+                    f"{self._folder}: partition {partition}, offset {datum['offset']}: {error}"
+                ) from error
+            yield TenantRecord(datum["offset"], datum["stamp"], datum["head"], datum["before_at"], frame)
 
     def frames(self, partition: int, until: Until, advance: Advance, at: FrameReader) -> Iterator[Frame]:
         """Frames as of a whole log, but without what is others'; `at` tells afterwards how far it was read.

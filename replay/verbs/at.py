@@ -38,7 +38,7 @@ def at(
 
     Exit code 0: done. 2: wrong usage. 3: no such job then, or no such topic. 5: Kafka cannot be reached.
     """
-    until = until_of(when)
+    until = until_of(when, "TIME|OFFSET")
     if job is not None and tenant is None:
         raise typer.BadParameter("is needed with --job", param_hint="--tenant")
     if until.offset is not None and partition is None:
@@ -82,6 +82,9 @@ def _write(found: StateThen) -> None:
     if found.job is not None:
         console.print_json(msgspec.json.encode(found.job).decode())
     for part in found.partitions:
+        if part.now is None:
+            console.print(f"partition {part.partition}: no decision by then", highlight=False)
+            continue
         console.print(
             f"partition {part.partition}: through offset {part.position}, {part.now}, {part.owner} (epoch {part.epoch})",
             markup=False,

@@ -86,26 +86,24 @@ def chosen(there: list[int], wanted: list[int] | None) -> list[int]:
     return sorted(set(wanted)) if wanted else there
 
 
-def until_of(text: str | None) -> Until:
-    """Where to end. Raises BadParameter."""
+def until_of(text: str | None, option: str = "--until") -> Until:
+    """Where to end, as `option` says. Raises BadParameter."""
     if text is None:
         return TO_THE_END
     if text.isdecimal() and text.isascii():
         return Until(offset=int(text))
-    return Until(at=instant_of_text(text, "--until"))
+    return Until(at=instant_of_text(text, option, what="neither an offset nor a time"))
 
 
-def instant_of_text(text: str, option: str) -> int:
+def instant_of_text(text: str, option: str, what: str = "no time") -> int:
     """An instant in ms that somebody typed. Raises BadParameter."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        what = (
-            "neither an offset nor a time" if option == "--until" else "no time such as 2026-03-01T12:00:00Z"
-        )
-        raise typer.BadParameter(what, param_hint=option) from error
+        message = f"{text!r} is {what} such as 2026-03-01T12:00:00Z"
+        raise typer.BadParameter(message, param_hint=option) from error
     if found.tzinfo is None:
-        raise typer.BadParameter("the time needs a zone, such as Z", param_hint=option)
+        raise typer.BadParameter(f"the time {text} needs a zone, such as Z", param_hint=option)
     return int(found.timestamp() * 1_000)
 
 

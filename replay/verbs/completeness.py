@@ -159,8 +159,15 @@ def _write(found: CompletenessReport) -> None:
     for part in found.partitions:
         if note := void_note(part.partition, part.position, part.void_at_end):
             console.print(f"note: {note}", markup=False)
-    if found.ok:
-        console.print("Complete: each instant ran, or the log says why it did not.")
+    if not any(part.position >= 0 for part in found.partitions):
+        console.print("The log holds no record: nothing is known of that time.")
+    elif found.ok:
+        far = (
+            " as far as the log goes"
+            if found.behind_the_log or any(part.void_at_end for part in found.partitions)
+            else ""
+        )
+        console.print(f"Complete{far}: each instant ran, or the log says why it did not.")
 
 
 def _counts(counts: dict[str, int]) -> str:

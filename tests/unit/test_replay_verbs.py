@@ -17,7 +17,7 @@ from minutebook.log.reader import next_head
 from minutebook.wire.frames import decode_frame, encode_frame
 from replay.__main__ import app
 from replay.completeness import completeness
-from replay.files import export
+from replay.files import export, sha256_of
 from replay.pages import completeness_page
 from replay.verbs.completeness import last_day
 from tests.simulation.copies import CopiedLog
@@ -265,6 +265,103 @@ def test_an_export_of_a_time_without_records_leaves_nothing(maker: LogMaker, tmp
     assert found.exit_code == 3
     assert "no record in that time" in found.output
     assert not (tmp_path / "out").exists()
+
+
+OF_A_LOG = [
+    ("verify", "--files", "FILES"),
+    *((*verb, "--files", "FILES") for verb in BY_VERB),
+    ("import", "FILES", "--into", "OUT"),
+    ("export", "OUT", "--files", "FILES"),
+]
+
+
+@pytest.mark.parametrize("verb", OF_A_LOG)
+def test_a_file_that_breaks_off_is_named(verb: tuple[str, ...], maker: LogMaker, tmp_path: Path) -> None:
+    """Somebody has made the hash of the file anew, too."""
+    files = Path(exported(tmp_path, maker.records))
+    file = files / "partition-0.avro"
+    file.write_bytes(file.read_bytes()[:-200])
+    manifest = json.loads((files / "manifest.json").read_text())
+    manifest["stretches"][0]["sha256"] = sha256_of(file)
+    (files / "manifest.json").write_text(json.dumps(manifest))
+    names = {"FILES": str(files), "OUT": str(tmp_path / "out")}
+    found = run(*(names.get(word, word) for word in verb))
+    assert found.exit_code == 3, found.output
+    assert f"error: {file} is cut or damaged" in found.output
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+@pytest.mark.parametrize("verb", OF_A_LOG)
+def test_a_folder_that_is_no_export_is_named(verb: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    names = {"FILES": str(tmp_path / "files"), "OUT": str(tmp_path / "out")}
+    found = run(*(names.get(word, word) for word in verb))
+    assert found.exit_code == 3, found.output
+    assert "holds no export: there is no manifest.json" in found.output
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "code", "said"),
+    [
+        (("verify", "--files", "FILES"), 0, "The log holds no record: nothing was checked"),
+        (("decide", "--files", "FILES"), 0, "Nothing could be decided again"),
+        (("at", "2030-01-01T00:00:00Z", "--files", "FILES"), 0, "partition 0: no decision by then"),
+        (
+            ("completeness", "2025-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "--files", "FILES"),
+            0,
+            "holds no record",
+        ),
+        (("import", "FILES", "--into", "OUT"), 3, "the log has no record up to there"),
+        (("export", "OUT", "--files", "FILES"), 3, "the log has no record in that time"),
+    ],
+)
+def test_an_empty_log_is_said_to_be_empty(
+    verb: tuple[str, ...], code: int, said: str, tmp_path: Path
+) -> None:
+    names = {"FILES": exported(tmp_path, []), "OUT": str(tmp_path / "out")}
+    found = run(*(names.get(word, word) for word in verb))
+    text = " ".join(found.output.split())
+    assert found.exit_code == code, text
+    assert said in text
+    assert "All agree" not in text
+    assert "Complete" not in text
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("at", "soon"), "TIME|OFFSET: 'soon' is neither an offset nor a time such as"),
+        (("at", "2026-01-01T00:00:00"), "TIME|OFFSET: the time 2026-01-01T00:00:00 needs a zone"),
+        (("verify", "--until", "soon"), "--until: 'soon' is neither an offset nor a time such as"),
+        (("completeness", "x", "y"), "FROM: 'x' is no time such as"),
+        (("why", "a", "x", "--tenant", "acme"), "AT: 'x' is no time such as"),
+        (
+            ("completeness", "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"),
+            "TO: must be later than FROM",
+        ),
+    ],
+)
+def test_a_senseless_argument_is_named_with_the_remedy(arguments: tuple[str, ...], said: str) -> None:
+    found = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200"})
+    assert found.exit_code == 2
+    assert said in " ".join(found.output.replace("│", " ").split())
+
+
+def test_an_answer_of_a_log_that_ends_before_says_so(
+    maker: LogMaker, whole: list[str], tmp_path: Path
+) -> None:
+    files = exported(tmp_path, maker.records)
+    found = run("completeness", whole[0], "2100-01-01T00:00:00Z", "--files", files)
+    assert "Complete as far as the log goes" in found.output
+
+
+def test_a_story_of_a_stretch_says_where_it_begins(maker: LogMaker, tmp_path: Path) -> None:
+    export(CopiedLog(maker.records), tmp_path / "cut", [0], since=maker.records[4].stamp)
+    found = run("story", "minutely", "--tenant", "acme", "--files", str(tmp_path / "cut"), "-o", "json")
+    assert json.loads(found.stdout)
+    assert "partition 0 begins at offset 4 here" in found.stderr
 
 
 def test_story_and_state_and_proof_from_files(maker: LogMaker, tmp_path: Path) -> None:
