@@ -159,14 +159,10 @@ def _write(found: CompletenessReport) -> None:
     for part in found.partitions:
         if note := void_note(part.partition, part.position, part.void_at_end):
             console.print(f"note: {note}", markup=False)
-    if not any(part.position >= 0 for part in found.partitions):
+    if found.is_empty():
         console.print("The log holds no record: nothing is known of that time.")
     elif found.ok:
-        far = (
-            " as far as the log goes"
-            if found.behind_the_log or any(part.void_at_end for part in found.partitions)
-            else ""
-        )
+        far = "" if found.is_to_the_end() else " as far as the log goes"
         console.print(f"Complete{far}: each instant ran, or the log says why it did not.")
 
 

@@ -357,6 +357,16 @@ def test_an_answer_of_a_log_that_ends_before_says_so(
     assert "Complete as far as the log goes" in found.output
 
 
+@pytest.mark.parametrize(
+    ("records", "said"), [(0, "The log holds no record:"), (4, "Complete as far as the log goes.")]
+)
+def test_a_page_says_how_far_the_log_goes(records: int, said: str, maker: LogMaker) -> None:
+    log = CopiedLog(maker.records[:records])
+    found = completeness(log, [0], Range(maker.records[0].stamp, maker.records[-1].stamp))
+    page = completeness_page(found, 0)
+    assert f"<strong>{said}</strong>" in page
+
+
 def test_a_story_of_a_stretch_says_where_it_begins(maker: LogMaker, tmp_path: Path) -> None:
     export(CopiedLog(maker.records), tmp_path / "cut", [0], since=maker.records[4].stamp)
     found = run("story", "minutely", "--tenant", "acme", "--files", str(tmp_path / "cut"), "-o", "json")
