@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from fastapi import FastAPI, Response
@@ -13,7 +14,10 @@ from api.catch_up import not_ready
 from api.routes import health
 from api.services import Services
 from minutebook.log.checkpoint import Copy, write_manifest
+from minutebook.log.written import beside, folders_whole
 from minutebook.mint import mint_id
+
+ROWS: Final = "rows"
 
 
 class PartitionPosition(msgspec.Struct):
@@ -53,23 +57,23 @@ def create_inside_app(services: Services, registry: CollectorRegistry) -> FastAP
 
 def checkpoint(services: Services, folder: Path) -> CheckpointMade:
     """Copy the view into `folder`, which must not exist: positions and rows of one moment, as nothing runs between."""
-    folder.mkdir(parents=True)
-    rows = folder / "rows"
     view = services.view
     view.commit_all()
-    view.rows.checkpoint(str(rows))
-    made = [
-        PartitionPosition(part.partition, part.cursor.position, part.cursor.head.hex()) for part in view.parts
-    ]
-    copies = (
-        Copy(
-            partition=one.partition,
-            position=one.position,
-            head=one.head,
-            path=str(rows),
-            retention=view.retention,
+    with folders_whole(beside(folder), [folder]) as (copy,):
+        view.rows.checkpoint(str(copy / ROWS))
+        made = [
+            PartitionPosition(part.partition, part.cursor.position, part.cursor.head.hex())
+            for part in view.parts
+        ]
+        copies = (
+            Copy(
+                partition=one.partition,
+                position=one.position,
+                head=one.head,
+                path=ROWS,
+                retention=view.retention,
+            )
+            for one in made
         )
-        for one in made
-    )
-    write_manifest(folder, copies)
+        write_manifest(copy, copies)
     return CheckpointMade(str(folder), made)

@@ -189,7 +189,7 @@ class Audit:
             frame = self._chain.take(record)
         except LogGapError:
             first, last = self.position + 1, max(self.position + 1, record.offset - 1)
-            self._gap = Fault(first, first, last, f"{last - first + 1} records are missing")
+            self._gap = Fault(first, first, last, missing(last - first + 1))
             return False
         self.stamp = max(self.stamp, record.stamp)
         self.report.records += 1
@@ -430,6 +430,11 @@ class Audit:
 def unpaired_in(folder: Path) -> Path:
     """The file of permits in the folder of an audit that is finished."""
     return folder / _UNPAIRED
+
+
+def missing(count: int) -> str:
+    """That so many records are not there."""
+    return "1 record is missing" if count == 1 else f"{count} records are missing"
 
 
 def _finding(partition: int, fault: Fault) -> Finding:

@@ -15,6 +15,7 @@ import msgspec
 from minutebook.domain import book as state
 from minutebook.domain import view_rows as view
 from minutebook.errors import SettingsError
+from minutebook.log.written import unfinished_of, write_whole
 from minutebook.store.port import Pending, Ranges, Rows
 from replay import permits
 from replay.refold import MakeRows, on_disk
@@ -114,10 +115,10 @@ def keep_in(folder: Path) -> None:
                 f"{folder} holds an audit of format {found}, {FORMAT} is known here: choose a new folder"
             )
         return
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and any(path != unfinished_of(marker) for path in folder.iterdir()):
         raise SettingsError(f"{folder} holds something else: choose a new folder")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    marker.write_text(f'"{FORMAT}"\n')
+    write_whole(marker, f'"{FORMAT}"\n'.encode())
 
 
 def write_rows(path: Path, rows: Iterable[permits.Row]) -> None:

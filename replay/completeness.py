@@ -72,6 +72,14 @@ class CompletenessReport(msgspec.Struct, kw_only=True):
     zone_data: list[str]
     expanded_by: str
 
+    def is_empty(self) -> bool:
+        """Whether there was no record to read."""
+        return not any(part.position >= 0 for part in self.partitions)
+
+    def is_to_the_end(self) -> bool:
+        """Whether the log says something through the last instant asked for."""
+        return not self.behind_the_log and not any(part.void_at_end for part in self.partitions)
+
 
 def completeness(
     log: Log,

@@ -14,7 +14,7 @@ from replay.report import Finding
 
 class PartitionDecided(msgspec.Struct, kw_only=True):
     """One partition: `equal` events came out as they are, `allowed` need not have been but may be, `unchecked` could not be
-    decided again, by reason. The last `void_at_end` records through `position` are void."""
+    decided again, by reason. The last `void_at_end` records through `position` are void. `is_interrupted`: there is more."""
 
     partition: int
     position: int = -1
@@ -23,6 +23,7 @@ class PartitionDecided(msgspec.Struct, kw_only=True):
     allowed: int = 0
     unchecked: dict[str, int] = msgspec.field(default_factory=dict)
     void_at_end: int = 0
+    is_interrupted: bool = False
 
 
 class Decided(msgspec.Struct, kw_only=True):
@@ -32,6 +33,10 @@ class Decided(msgspec.Struct, kw_only=True):
     inputs: str
     partitions: list[PartitionDecided]
     findings: list[Finding]
+
+    def is_interrupted(self) -> bool:
+        """Whether there is more to decide again."""
+        return any(item.is_interrupted for item in self.partitions)
 
     def unchecked(self) -> Counter[str]:
         """Events that could not be decided again, by reason."""
@@ -71,6 +76,15 @@ def write_decided(decided: Decided, console: Console) -> None:
         console.print(finding.what, markup=False)
     for item in decided.partitions:
         if note := void_note(item.partition, item.position, item.void_at_end):
-            console.print(f"void: {note}", markup=False)
-    if decided.ok:
+            console.print(f"note: {note}", markup=False)
+        if item.is_interrupted:
+            far = f"interrupted behind offset {item.position}" if item.position >= 0 else "not begun"
+            console.print(
+                f"partition {item.partition}: {far}, decisions are made again from the start", markup=False
+            )
+    if not decided.ok:
+        return
+    if any(item.equal or item.allowed for item in decided.partitions):
         console.print("What could be decided again came out as it is on record.")
+    else:
+        console.print("Nothing could be decided again.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka.errors import KafkaError
 
@@ -20,7 +20,7 @@ from minutebook.domain.events import Event
 from minutebook.domain.records import Report
 from minutebook.domain.rescheduling import zone_data_changed
 from minutebook.domain.rules import RULES, SETTINGS_DIGEST
-from minutebook.errors import BrokenFrameError
+from minutebook.errors import BrokenFrameError, LogError, LogGapError, SettingsError
 from minutebook.log.apply import fold_events, move_cursor
 from minutebook.log.inputs import days_over
 from minutebook.log.port import RawRecord
@@ -35,6 +35,7 @@ from replay.due_again import DueAgain
 from replay.frames import AuditReader, records_taken
 from replay.hearing import Hearing
 from replay.inputs import Inputs
+from replay.parallel import Stopped, never, spread
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 from replay.refold import MakeRows, on_disk
 from replay.report import Finding
@@ -55,20 +56,48 @@ def decide_again(
     until: Until = TO_THE_END,
     advance: Advance = unheard,
     make_rows: MakeRows = on_disk,
+    *,
+    processes: int = 1,
+    is_stopped: Stopped = never,
 ) -> Decided:
-    """Make every decision of `partitions` again. Raises LogError where a record is missing or cannot be folded, KafkaError."""
-    reports, findings = list[PartitionDecided](), list[Finding]()
-    for partition in partitions:
+    """Make every decision of `partitions` again, by several processes. Where a record is missing or cannot be folded, that is
+    a finding, and nothing behind it is decided again. After a stop the report says how far each partition came.
+
+    Raises KafkaError, SettingsError for inputs in damaged files, ProcessDiedError.
+    """
+    done = spread(partitions, _OfOne(log, inputs, until, make_rows), processes, advance, is_stopped)
+    parts = [
+        done.get(one) or _Part(PartitionDecided(partition=one, is_interrupted=True), []) for one in partitions
+    ]
+    findings = [finding for part in parts for finding in part.findings]
+    reports = [part.report for part in parts]
+    return Decided(ok=not findings, inputs=inputs.absent, partitions=reports, findings=findings)
+
+
+class _Part(NamedTuple):
+    """What came of one partition."""
+
+    report: PartitionDecided
+    findings: list[Finding]
+
+
+class _OfOne(NamedTuple):
+    """The work on one partition, as `spread` hands it to a process."""
+
+    log: Log
+    inputs: Inputs
+    until: Until
+    make_rows: MakeRows
+
+    def __call__(self, partition: int, advance: Advance, is_stopped: Stopped) -> _Part:
         with tempfile.TemporaryDirectory(prefix="minutebook-decide-") as folder:
-            rows = make_rows(Path(folder) / "state", state.FAMILIES)
+            rows = self.make_rows(Path(folder) / "state", state.FAMILIES)
             try:
-                deciding = _Deciding(Book(rows), partition, inputs)
-                deciding.run(log, until, advance)
-                reports.append(deciding.report)
-                findings += deciding.findings
+                deciding = _Deciding(Book(rows), partition, self.inputs)
+                deciding.run(self.log, self.until, advance, is_stopped)
+                return _Part(deciding.report, deciding.findings)
             finally:
                 rows.close()
-    return Decided(ok=not findings, inputs=inputs.absent, partitions=reports, findings=findings)
 
 
 class _Deciding:
@@ -89,29 +118,41 @@ class _Deciding:
         self._ended: dict[int, str] = {}
         self._owned_at = 0
 
-    def run(self, log: Log, until: Until, advance: Advance) -> None:
+    def run(self, log: Log, until: Until, advance: Advance, is_stopped: Stopped) -> None:
         """Every record of the partition."""
         start, end = log.bounds(self._partition)
         if start:
             self.report.unchecked[NOT_WHOLE] = end - start
             return
         reader = AuditReader()
-        for frame in records_taken(log, self._partition, reader, until, advance):
-            self.report.position, self.report.void_at_end = reader.position, reader.void_at_end
-            if frame is not None:
-                self._frame(frame)
-                try:
-                    fold_events(self._book, frame)
-                except BrokenFrameError as error:
-                    self._find(frame, len(frame.events), f"nothing behind it can be decided again: {error}")
+        try:
+            for frame in records_taken(log, self._partition, reader, until, advance):
+                self.report.position, self.report.void_at_end = reader.position, reader.void_at_end
+                if not self._take(reader, frame) or len(self.findings) >= DIFFERENT_MAX:
                     return
-            before = self._book.cursor.index_low
-            move_cursor(self._book, reader, frame)
-            self._book.commit()
-            if frame is not None:
-                self._follow(frame, before)
-            if len(self.findings) >= DIFFERENT_MAX:
-                return
+                if is_stopped():
+                    self.report.is_interrupted = True
+                    return
+        except LogError as error:
+            at = reader.position + 1 if isinstance(error, LogGapError) else max(0, reader.position)
+            what = f"the log cannot be read on: {error}. See `python -m replay verify`"
+            self.findings.append(Finding(self._partition, at, at, at, what))
+
+    def _take(self, reader: AuditReader, frame: Frame | None) -> bool:
+        """The record that `reader` just took. False where nothing behind it can be decided again."""
+        if frame is not None:
+            self._frame(frame)
+            try:
+                fold_events(self._book, frame)
+            except BrokenFrameError as error:
+                self._find(frame, len(frame.events), f"nothing behind it can be decided again: {error}")
+                return False
+        before = self._book.cursor.index_low
+        move_cursor(self._book, reader, frame)
+        self._book.commit()
+        if frame is not None:
+            self._follow(frame, before)
+        return True
 
     # -- one frame
 
@@ -130,7 +171,7 @@ class _Deciding:
                 self._cycle(again)
         except DifferentError as error:
             self._find(frame, again.at, error.what)
-        except KafkaError:
+        except (KafkaError, SettingsError):  # an input cannot be read
             raise
         except Exception as error:  # a frame that was changed can make a decision fail in any way
             self._find(frame, again.at, f"it cannot be decided again: {words(error)}")

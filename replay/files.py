@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -19,6 +22,7 @@ from fastavro import parse_schema, reader, writer
 from minutebook.errors import SettingsError
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import next_head
+from minutebook.log.written import beside, folders_whole, write_whole
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 
 MANIFEST: Final = "manifest.json"
@@ -85,23 +89,36 @@ def export(
     until: Until = TO_THE_END,
     advance: Advance = unheard,
 ) -> Manifest:
-    """Write the records of `partitions` stamped `since` (ms) or later, up to `until`, into `folder`, which must be new.
+    """`write_log` into a new folder, which is there with all of it or not at all. Raises SettingsError, KafkaError, OSError."""
+    with new_folder(folder) as made:
+        return write_log(log, made, partitions, since, until, advance)
 
-    Records before the stretch are read as well: the chain's head follows from all of them. Raises SettingsError, KafkaError.
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill; it becomes `folder` if all goes well. Raises SettingsError where something is in that, OSError."""
+    folder = folder.resolve()
+    with folders_whole(beside(folder), [folder]) as (made,):
+        yield made
+
+
+def write_log(
+    log: Log,
+    folder: Path,
+    partitions: list[int],
+    since: int = 0,
+    until: Until = TO_THE_END,
+    advance: Advance = unheard,
+) -> Manifest:
+    """Write the records of `partitions` stamped `since` (ms) or later, up to `until`, into the empty `folder`.
+
+    Records before the stretch are read as well: the chain's head follows from all of them. Raises KafkaError, OSError.
     """
-    make_new(folder)
     stretches = [_export_one(log, folder, partition, since, until, advance) for partition in partitions]
     manifest = Manifest(format=FORMAT, topic=log.topic, partitions=len(log.partitions()), stretches=stretches)
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-    (folder / MANIFEST).write_bytes(text + b"\n")
+    write_whole(folder / MANIFEST, text + b"\n")
     return manifest
-
-
-def make_new(folder: Path) -> None:
-    """Make a folder, or take an empty one. Raises SettingsError where something is in it."""
-    if folder.exists() and any(folder.iterdir()):
-        raise SettingsError(f"{folder} is not empty: choose a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _export_one(
@@ -163,6 +180,8 @@ def manifest_in(folder: Path, name: str, kind: type[M], known: int) -> M:
     """The manifest `name`. Raises SettingsError where it is none, of another format than `known`, or its files are others."""
     try:
         manifest = msgspec.json.decode((folder / name).read_bytes(), type=kind)
+    except FileNotFoundError as error:
+        raise SettingsError(f"{folder} holds no export: there is no {name} as `export` writes it") from error
     except (OSError, msgspec.DecodeError) as error:
         raise SettingsError(f"{folder} holds no export: {error}") from error
     if manifest.format != known:
@@ -170,7 +189,7 @@ def manifest_in(folder: Path, name: str, kind: type[M], known: int) -> M:
     for stretch in manifest.stretches:
         path = folder / stretch.file
         if path.parent != folder or not path.is_file() or sha256_of(path) != stretch.sha256:
-            raise SettingsError(f"{path} is not the file that was exported")
+            raise SettingsError(f"{path} is not the file that was exported: copy it again, or export anew")
     return manifest
 
 
@@ -223,13 +242,25 @@ class FileLog(Exported[Manifest]):
 
     def read(self, partition: int, start: int, end: int) -> Iterator[RawRecord]:
         """See `Log.read`."""
-        with (self._folder / self.stretch(partition).file).open("rb") as source:
-            records: Iterator[Any] = iter(reader(source))
-            for datum in records:
-                if datum["offset"] >= end:
-                    return
-                if datum["offset"] >= start:
-                    yield _record(datum)
+        for datum in data_in(self._folder / self.stretch(partition).file):
+            if datum["offset"] >= end:
+                return
+            if datum["offset"] >= start:
+                yield _record(datum)
+
+
+def data_in(path: Path) -> Iterator[Any]:
+    """What an Avro file holds, one by one. Raises SettingsError where it breaks off or is damaged, OSError."""
+    with path.open("rb") as source:
+        count = 0
+        try:
+            for datum in reader(source):
+                yield datum
+                count += 1
+        except (EOFError, ValueError, LookupError, zlib.error, struct.error) as error:
+            raise SettingsError(
+                f"{path} is cut or damaged behind its first {count} records: copy it again, or export anew"
+            ) from error
 
 
 def _datum(record: RawRecord) -> dict[str, Any]:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
-
-from fastavro import reader
+from typing import Protocol
 
 from minutebook.log.admin import topic_ids
 from minutebook.log.port import RawRecord
 from minutebook.log.settings import KafkaSettings
 from minutebook.wire import topics
+from replay.files import data_in
 from replay.reading import KafkaLog
 
 
 class Inputs(Protocol):
-    """The input topics, which do not grow while they are read."""
+    """The input topics, which do not grow while they are read. Pickled, they are the same, opened anew by who gets them."""
 
     @property
     def absent(self) -> str:
@@ -46,8 +45,13 @@ class KafkaInputs:
     absent = ""
 
     def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka = kafka
         self._ids = topic_ids(kafka)
         self._logs = {topic: KafkaLog(kafka, kafka.topic(topic)) for topic in topics.INPUTS}
+
+    def __reduce__(self) -> tuple[type[KafkaInputs], tuple[KafkaSettings]]:
+        """Its settings: a connection is nobody else's."""
+        return KafkaInputs, (self._kafka,)
 
     def id_of(self, topic: str) -> str:
         """See `Inputs.id_of`."""
@@ -99,7 +103,5 @@ class FileInputs:
         path = self._folder / f"{topic}-{partition}.avro"
         if not path.is_file():
             return
-        with path.open("rb") as source:
-            data: Iterator[Any] = iter(reader(source))
-            for datum in data:
-                yield RawRecord(datum["offset"], datum["stamp"], datum["key"], datum["value"])
+        for datum in data_in(path):
+            yield RawRecord(datum["offset"], datum["stamp"], datum["key"], datum["value"])

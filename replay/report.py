@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -93,9 +95,11 @@ def heads_of(report: Report) -> Heads:
     )
 
 
-def write_json(report: Report) -> str:
-    """One JSON object, in a stable shape."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+def write_json(report: Report, beside: Mapping[str, object] = MappingProxyType({})) -> str:
+    """One JSON object, in a stable shape; what stands `beside` the audit has names of its own in it."""
+    return msgspec.json.format(
+        msgspec.json.encode(msgspec.structs.asdict(report) | dict(beside)), indent=2
+    ).decode()
 
 
 def write_table(report: Report, console: Console) -> None:
@@ -147,6 +151,8 @@ def _notes(item: PartitionReport) -> list[str]:
 def _summary(report: Report) -> str:
     parts = report.partitions
     compared = sum(outcome == EQUAL for item in parts for outcome in (item.state, item.view))
+    if not any(item.end > item.start for item in parts):
+        return " ".join(["The log holds no record: nothing was checked.", *_tails(parts)])
     said = f"All agree: {sum(item.records for item in parts)} records, {compared} copies compared."
     if report.is_interrupted():
         return f"{said} This is not all: it was interrupted."

@@ -26,13 +26,15 @@ EXECUTIONS_SHOWN: Final = 50
 
 
 class PartitionThen(msgspec.Struct, kw_only=True):
-    """How far a partition was. `now`: the time of its last decision, by its owner's clock."""
+    """How far a partition was. `now`: the time of its last decision, by its owner's clock. The last `void_at_end` records
+    through `position` are void."""
 
     partition: int
     position: int
     now: str | None
     owner: str
     epoch: int
+    void_at_end: int = 0
 
 
 class DueThen(msgspec.Struct, kw_only=True):
@@ -112,7 +114,7 @@ def _folded(log: Log, refold: Refold, until: Until, advance: Advance) -> Partiti
     then = PartitionThen(partition=refold.partition, position=-1, now=None, owner="", epoch=0)
     for frame in folding(log, refold, reader, until, advance):
         then.now, then.owner, then.epoch = format_instant(frame.now), frame.owner, frame.epoch
-    then.position = reader.position
+    then.position, then.void_at_end = reader.position, reader.void_at_end
     refold.rows("streams")
     refold.rows("view")
     return then

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from fastavro import parse_schema, reader, writer
+from fastavro import parse_schema, writer
 
 from minutebook.errors import DecodeError, SettingsError
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import FrameReader, Taken
+from minutebook.log.written import write_whole
 from minutebook.wire.frames import Frame, decode_frame, encode_frame
-from replay.files import Cut, Exported, Manifest, Stretch, make_new, manifest_in, sha256_of
+from replay.files import Cut, Exported, Manifest, Stretch, data_in, manifest_in, new_folder, sha256_of
 from replay.part import bare, part_of
 from replay.reading import TO_THE_END, Advance, Log, Until, unheard
 
@@ -71,10 +72,24 @@ def export_tenant(
     until: Until = TO_THE_END,
     advance: Advance = unheard,
 ) -> TenantManifest:
-    """Write what `log` holds of `tenant` in records stamped `since` (ms) or later, up to `until`, into `folder`, which must
-    be new. Raises SettingsError, LogError, KafkaError.
+    """`write_tenant` into a new folder, which is there with all of it or not at all. Raises SettingsError, LogError,
+    KafkaError, OSError.
     """
-    make_new(folder)
+    with new_folder(folder) as made:
+        return write_tenant(log, made, tenant, since, until, advance)
+
+
+def write_tenant(
+    log: Log,
+    folder: Path,
+    tenant: str,
+    since: int = 0,
+    until: Until = TO_THE_END,
+    advance: Advance = unheard,
+) -> TenantManifest:
+    """Write what `log` holds of `tenant` in records stamped `since` (ms) or later, up to `until`, into the empty
+    `folder`. Raises LogError, KafkaError, OSError.
+    """
     partitions = log.partitions()
     stretches = [
         _export_one(Cut(log, partition, since, until, advance), folder, partition, tenant)
@@ -84,7 +99,7 @@ def export_tenant(
         format=FORMAT, tenant=tenant, topic=log.topic, partitions=len(partitions), stretches=stretches
     )
     text = msgspec.json.format(msgspec.json.encode(manifest), indent=2)
-    (folder / MANIFEST).write_bytes(text + b"\n")
+    write_whole(folder / MANIFEST, text + b"\n")
     return manifest
 
 
@@ -171,16 +186,14 @@ class TenantLog(Exported[TenantManifest]):
 
     def records(self, partition: int) -> Iterator[TenantRecord]:
         """What is here of a partition. Raises SettingsError for what is no frame."""
-        with (self._folder / self.stretch(partition).file).open("rb") as source:
-            data: Iterator[Any] = iter(reader(source))
-            for datum in data:
-                try:
-                    frame = decode_frame(datum["frame"])
-                except DecodeError as error:
-                    raise SettingsError(
-                        f"{self._folder}: partition {partition}, offset {datum['offset']}: {error}"
-                    ) from error
-                yield TenantRecord(datum["offset"], datum["stamp"], datum["head"], datum["before_at"], frame)
+        for datum in data_in(self._folder / self.stretch(partition).file):
+            try:
+                frame = decode_frame(datum["frame"])
+            except DecodeError as error:
+                raise SettingsError(
+                    f"{self._folder}: partition {partition}, offset {datum['offset']}: {error}"
+                ) from error
+            yield TenantRecord(datum["offset"], datum["stamp"], datum["head"], datum["before_at"], frame)
 
     def frames(self, partition: int, until: Until, advance: Advance, at: FrameReader) -> Iterator[Frame]:
         """Frames as of a whole log, but without what is others'; `at` tells afterwards how far it was read.

@@ -18,6 +18,7 @@ import structlog
 from minutebook.errors import ClockError, LogError, OwnershipLostError
 from minutebook.log.checkpoint import Copy, write_manifest
 from minutebook.log.port import RawRecord
+from minutebook.log.written import beside, folders_whole
 from minutebook.wire import topics
 from streams import metrics
 from streams.feed import Feed
@@ -118,11 +119,11 @@ class Host:
     def checkpoint(self, folder: Path) -> list[dict[str, object]]:
         """Copies of every serving owner's committed state."""
         folder = folder.absolute()
-        folder.mkdir(parents=True)
         serving = [owner for owner in self._owners.values() if owner.state == "serving"]
-        made = [owner.checkpoint(folder / f"partition-{owner.partition}") for owner in serving]
-        write_manifest(folder, msgspec.convert(made, list[Copy]))
-        return made
+        with folders_whole(beside(folder), [folder]) as (copy,):
+            made = [owner.checkpoint(copy / f"partition-{owner.partition}") for owner in serving]
+            write_manifest(copy, msgspec.convert(made, list[Copy]))
+        return [one | {"path": str(folder / f"partition-{one['partition']}")} for one in made]
 
     def owners(self) -> list[Owner]:
         """Those of all partitions that are assigned here, by partition."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Final
 
+from minutebook.log.written import write_whole
 from minutebook.mint import mint_api_key, mint_key_id
 
 TENANT: Final = "default"
@@ -26,9 +26,9 @@ def kept_key(file: Path) -> str:
         return file.read_text().strip()
     file.parent.mkdir(parents=True, exist_ok=True)
     key = mint_api_key(mint_key_id())
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
-        handle.write(f"{key}\n")
-    return key
+    with contextlib.suppress(FileExistsError):  # another process was first
+        write_whole(file, f"{key}\n".encode(), mode=0o600, is_new=True)
+    return file.read_text().strip()
 
 
 def keyring(key: str) -> str:
@@ -44,7 +44,7 @@ def digest_of(key: str) -> str:
 def main(folder: Path) -> None:
     """Make both files in `folder` unless they are there."""
     key = kept_key(folder / "api-key")
-    (folder / "keys.json").write_text(f"{keyring(key)}\n")
+    write_whole(folder / "keys.json", f"{keyring(key)}\n".encode())
     sys.stderr.write(f"API key: {folder / 'api-key'}\n")
 
 

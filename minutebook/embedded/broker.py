@@ -26,6 +26,7 @@ from kafka.errors import KafkaError
 from minutebook.embedded import child, jars, jvm
 from minutebook.embedded.errors import BrokerRunningError, BrokerStartError
 from minutebook.embedded.ports import Ports, choose_ports
+from minutebook.log.written import write_whole
 
 _START_S = 60.0
 _POLL_S = 0.05
@@ -169,7 +170,7 @@ class Broker:
         # A killed broker leaves the native libraries that it unpacked.
         shutil.rmtree(self._data_dir / "tmp", ignore_errors=True)
         (self._data_dir / "tmp").mkdir()
-        self._properties.write_text(jvm.properties(logs, self._ports))
+        write_whole(self._properties, jvm.properties(logs, self._ports).encode())
         if self.log_file.exists():
             self.log_file.replace(self.log_file.with_suffix(".log.1"))
         if (logs / "meta.properties").exists():

@@ -30,6 +30,7 @@ from minutebook.embedded.service import Command, Service
 from minutebook.log import admin
 from minutebook.log.admin import TopicSettings
 from minutebook.log.settings import KafkaSettings
+from minutebook.log.written import write_whole
 from minutebook.mint import mint_login_token
 
 Progress = Callable[[str], None]
@@ -384,7 +385,7 @@ def _choose_ports(data_dir: Path, names: Sequence[str], api_port: int | None) ->
     ports = {name: kept[name] if name in kept and is_free(kept[name]) else next(free) for name in names}
     if api_port is not None:
         ports["api"] = api_port
-    file.write_text(json.dumps(ports))
+    write_whole(file, json.dumps(ports).encode())
     return ports
 
 

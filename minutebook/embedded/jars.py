@@ -22,6 +22,7 @@ from jgo.maven import MavenContext, PythonResolver
 from jgo.parse import Coordinate
 
 from minutebook.embedded.errors import JarDamagedError, JarFetchError
+from minutebook.log.written import write_whole
 
 Progress = Callable[[str], None]
 
@@ -173,4 +174,4 @@ def write_lock(lock_file: Path = LOCK_FILE, progress: Progress = print) -> None:
             coordinate = f"{one.groupId}:{one.artifactId}:{one.version}"
             lines.append(f"{coordinate} {path.stat().st_size} {_sha256(path)}\n")
     header = f"# Apache Kafka {KAFKA_VERSION} and what it needs: coordinate, size in bytes, sha256.\n"
-    lock_file.write_text(header + "".join(sorted(lines)))
+    write_whole(lock_file, (header + "".join(sorted(lines))).encode())

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from minutebook.embedded.errors import PortTakenError
+from minutebook.log.written import write_whole
 
 # Below Linux's ephemeral range (32768 up): there a client that reconnects while the broker is down can be given the
 # broker's own port and connect to itself.
@@ -42,7 +43,7 @@ def choose_ports(data_dir: Path, wanted: int | None = None) -> Ports:
     while controller == clients:
         controller = next(free)
     ports = Ports(clients, controller)
-    (data_dir / "ports.json").write_text(json.dumps(asdict(ports)))
+    write_whole(data_dir / "ports.json", json.dumps(asdict(ports)).encode())
     return ports
 
 

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from minutebook.history.steps import Wanted
+from replay.frames import void_note
 from replay.reading import Log
 from replay.state_at import StateThen, state_at
 from replay.story import home_of
@@ -37,7 +38,7 @@ def at(
 
     Exit code 0: done. 2: wrong usage. 3: no such job then, or no such topic. 5: Kafka cannot be reached.
     """
-    until = until_of(when)
+    until = until_of(when, "TIME|OFFSET")
     if job is not None and tenant is None:
         raise typer.BadParameter("is needed with --job", param_hint="--tenant")
     if until.offset is not None and partition is None:
@@ -81,8 +82,14 @@ def _write(found: StateThen) -> None:
     if found.job is not None:
         console.print_json(msgspec.json.encode(found.job).decode())
     for part in found.partitions:
+        if part.now is None:
+            console.print(f"partition {part.partition}: no decision by then", highlight=False)
+            continue
         console.print(
             f"partition {part.partition}: through offset {part.position}, {part.now}, {part.owner} (epoch {part.epoch})",
             markup=False,
             highlight=False,
         )
+    for part in found.partitions:
+        if note := void_note(part.partition, part.position, part.void_at_end):
+            console.print(f"note: {note}", markup=False, highlight=False)

@@ -29,6 +29,7 @@ from minutebook.errors import LogError, SettingsError
 from minutebook.log.settings import KafkaSettings
 from replay.files import FileLog
 from replay.frames import AuditReader, void_note
+from replay.inputs import FileInputs, Inputs, KafkaInputs
 from replay.parallel import ProcessDiedError
 from replay.reading import TO_THE_END, Advance, KafkaLog, Log, Until
 from replay.tenant_files import TenantLog, holds_tenant
@@ -85,26 +86,24 @@ def chosen(there: list[int], wanted: list[int] | None) -> list[int]:
     return sorted(set(wanted)) if wanted else there
 
 
-def until_of(text: str | None) -> Until:
-    """Where to end. Raises BadParameter."""
+def until_of(text: str | None, option: str = "--until") -> Until:
+    """Where to end, as `option` says. Raises BadParameter."""
     if text is None:
         return TO_THE_END
     if text.isdecimal() and text.isascii():
         return Until(offset=int(text))
-    return Until(at=instant_of_text(text, "--until"))
+    return Until(at=instant_of_text(text, option, what="neither an offset nor a time"))
 
 
-def instant_of_text(text: str, option: str) -> int:
+def instant_of_text(text: str, option: str, what: str = "no time") -> int:
     """An instant in ms that somebody typed. Raises BadParameter."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        what = (
-            "neither an offset nor a time" if option == "--until" else "no time such as 2026-03-01T12:00:00Z"
-        )
-        raise typer.BadParameter(what, param_hint=option) from error
+        message = f"{text!r} is {what} such as 2026-03-01T12:00:00Z"
+        raise typer.BadParameter(message, param_hint=option) from error
     if found.tzinfo is None:
-        raise typer.BadParameter("the time needs a zone, such as Z", param_hint=option)
+        raise typer.BadParameter(f"the time {text} needs a zone, such as Z", param_hint=option)
     return int(found.timestamp() * 1_000)
 
 
@@ -122,6 +121,11 @@ def opened(
         log = KafkaLog(KafkaSettings(), topic) if files is None else _exported(files, tenant, needs_whole)
         with closing(log):
             yield log
+
+
+def inputs_of(files: Path | None) -> Inputs:
+    """What owners consumed: Kafka's topics, or what lies beside exported files."""
+    return KafkaInputs(KafkaSettings()) if files is None else FileInputs(files)
 
 
 def _exported(folder: Path, tenant: str | None, needs_whole: bool) -> FileLog | TenantLog:
@@ -160,6 +164,10 @@ def told() -> Iterator[None]:
             err=True,
         )
         raise typer.Exit(ExitCode.UNREACHABLE) from error
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"error: {where}{error.strerror or error}", err=True)
+        raise typer.Exit(ExitCode.NOT_FOUND) from error
 
 
 def tell_void(partition: int, reader: AuditReader) -> None:
@@ -176,8 +184,8 @@ class _RateColumn(ProgressColumn):
 
 
 @contextmanager
-def progress(log: Log, partitions: list[int]) -> Iterator[Advance]:
-    """A bar on stderr with rate and rest; nothing off a terminal."""
+def progress(log: Log, partitions: list[int], times: int = 1) -> Iterator[Advance]:
+    """A bar on stderr with rate and rest of a log that is read so many `times`; nothing off a terminal."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -187,7 +195,7 @@ def progress(log: Log, partitions: list[int]) -> Iterator[Advance]:
         _RateColumn(),
         TimeRemainingColumn(),
     )
-    total = sum(end - start for start, end in map(log.bounds, partitions))
+    total = times * sum(end - start for start, end in map(log.bounds, partitions))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("records", total=total)
 

@@ -19,7 +19,7 @@ from minutebook.times import format_instant
 from replay.completeness import CompletenessReport, completeness
 from replay.frames import void_note
 from replay.pages import completeness_page
-from replay.verbs.common import ExitCode, Files, Output, Topic, instant_of_text, opened, progress
+from replay.verbs.common import ExitCode, Files, Output, Topic, instant_of_text, opened, progress, told
 
 _DAY_MS: Final = 86_400_000
 _LATER_MS: Final = 300_000
@@ -72,7 +72,8 @@ def completeness_of(
         raise typer.BadParameter("must be later than FROM", param_hint="TO")
     found = _found(asked, tenant, topic, files)
     if report is not None:
-        _keep(found, report)
+        with told():
+            _keep(found, report)
     if output == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
     else:
@@ -94,7 +95,8 @@ def _every_night(report: Path, tenant: str | None, topic: str | None) -> None:
         asked = last_day(clock.now())
         if not (report / f"{_name(format_instant(asked.first_at))}.json").exists():
             found = _found(asked, tenant, topic, None)
-            _keep(found, report)
+            with told():
+                _keep(found, report)
             typer.echo(f"{found.first_at[:10]}: {'complete' if found.ok else 'NOT complete'}")
         next_at = asked.last_at + 1 + _DAY_MS + _LATER_MS
         time.sleep(max(1.0, min(_LOOK_EVERY_S, (next_at - clock.now()) / 1_000)))
@@ -156,9 +158,12 @@ def _write(found: CompletenessReport) -> None:
         console.print(f"The log of partition {parts} ends before that time does.")
     for part in found.partitions:
         if note := void_note(part.partition, part.position, part.void_at_end):
-            console.print(f"VOID {note}", markup=False)
-    if found.ok:
-        console.print("Complete: each instant ran, or the log says why it did not.")
+            console.print(f"note: {note}", markup=False)
+    if found.is_empty():
+        console.print("The log holds no record: nothing is known of that time.")
+    elif found.ok:
+        far = "" if found.is_to_the_end() else " as far as the log goes"
+        console.print(f"Complete{far}: each instant ran, or the log says why it did not.")
 
 
 def _counts(counts: dict[str, int]) -> str:

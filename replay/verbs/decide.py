@@ -7,10 +7,8 @@ from contextlib import closing
 import typer
 from rich.console import Console
 
-from minutebook.log.settings import KafkaSettings
 from replay.decided import write_decided, write_decided_json
 from replay.deciding import decide_again
-from replay.inputs import FileInputs, Inputs, KafkaInputs
 from replay.verbs.common import (
     ExitCode,
     Files,
@@ -19,6 +17,7 @@ from replay.verbs.common import (
     Topic,
     UntilText,
     chosen,
+    inputs_of,
     opened,
     progress,
     until_of,
@@ -38,12 +37,10 @@ def decide(
     event, or a log that is not whole. 2: wrong usage. 3: no such topic. 5: Kafka cannot be reached.
     """
     end = until_of(until)
-    with opened(topic, files, needs_whole=True) as log:
-        inputs: Inputs = KafkaInputs(KafkaSettings()) if files is None else FileInputs(files)
-        with closing(inputs):
-            partitions = chosen(log.partitions(), partition)
-            with progress(log, partitions) as advance:
-                decided = decide_again(log, inputs, partitions, end, advance)
+    with opened(topic, files, needs_whole=True) as log, closing(inputs_of(files)) as inputs:
+        partitions = chosen(log.partitions(), partition)
+        with progress(log, partitions) as advance:
+            decided = decide_again(log, inputs, partitions, end, advance)
     if output == "json":
         typer.echo(write_decided_json(decided))
     else:

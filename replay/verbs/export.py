@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from minutebook.errors import SettingsError
-from replay.files import FileLog, export
+from replay.files import FileLog, new_folder, write_log
 from replay.parquet import write_parquet
 from replay.part import is_own
-from replay.tenant_files import TenantLog, export_tenant
-from replay.verbs.common import ExitCode, Files, Topic, UntilText, instant_of_text, opened, progress, until_of
+from replay.tenant_files import TenantLog, write_tenant
+from replay.verbs.common import Files, Topic, UntilText, instant_of_text, opened, progress, until_of
 from replay.verify_part import PartReport, verify_part
 
 
@@ -42,30 +41,31 @@ def export_log(
 ) -> None:
     """Write the log, a stretch of it, or what it holds of one tenant, into files that the verbs here read with --files.
 
-    Exit code 0: done. 2: wrong usage. 3: no such topic, nothing of that tenant, or the folder is not empty.
-    5: Kafka cannot be reached.
+    The folder is there with all of it, or not at all. Exit code 0: done. 1: the log is not whole. 2: wrong usage. 3: no such
+    topic, nothing of that tenant or time, or the folder is not empty or cannot be written. 5: Kafka cannot be reached.
     """
     if tenant == "":
         raise typer.BadParameter("must not be empty", param_hint="--tenant")
     since_at = 0 if since is None else instant_of_text(since, "--from")
-    is_new = not folder.exists()
-    with opened(topic, files, needs_whole=True) as log:
+    end = until_of(until)
+    held = dict[int, PartReport]()
+    with opened(topic, files, needs_whole=True) as log, new_folder(folder) as made:
         partitions = log.partitions()
         with progress(log, partitions) as advance:
             stretches = (
-                export(log, folder, partitions, since_at, until_of(until), advance).stretches
+                write_log(log, made, partitions, since_at, end, advance).stretches
                 if tenant is None
-                else export_tenant(log, folder, tenant, since_at, until_of(until), advance).stretches
+                else write_tenant(log, made, tenant, since_at, end, advance).stretches
             )
-        held = dict[int, PartReport]()
+        if not any(stretch.end > stretch.start for stretch in stretches):
+            raise SettingsError("the log has no record in that time: nothing was written")
         if tenant is not None:
-            part = TenantLog(folder)
+            part = TenantLog(made)
             held = {one.partition: one for one in verify_part(part).partitions}
-        if tenant is not None and not _has_own(part):
-            _remove(folder, is_new=is_new)
-            raise SettingsError(f"the log holds nothing of the tenant {tenant} in that time")
+            if not _has_own(part):
+                raise SettingsError(f"the log holds nothing of the tenant {tenant} in that time")
         if parquet:
-            write_parquet(FileLog(folder) if tenant is None else TenantLog(folder), folder)
+            write_parquet(FileLog(made) if tenant is None else part, made)
     for stretch in stretches:
         count = f"{stretch.end - stretch.start} records"
         if tenant is not None:
@@ -78,9 +78,6 @@ def export_log(
         else f"Each event in {folder} can be found in these records of the log: `verify --files {folder} --within kafka`.",
         err=True,
     )
-    if not any(stretch.end > stretch.start for stretch in stretches):
-        typer.echo("error: there is no record in that time", err=True)
-        raise typer.Exit(ExitCode.NOT_FOUND)
 
 
 def _has_own(files: TenantLog) -> bool:
@@ -92,10 +89,3 @@ def _has_own(files: TenantLog) -> bool:
         for event in record.frame.events
     )
     return any(map(is_own, events))
-
-
-def _remove(folder: Path, *, is_new: bool) -> None:
-    """Leave the folder as it was: there and empty, or not there."""
-    shutil.rmtree(folder)
-    if not is_new:
-        folder.mkdir()

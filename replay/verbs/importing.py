@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
+from replay.frames import void_note
 from replay.importing import import_log
-from replay.verbs.common import UntilText, opened, progress, until_of
+from replay.verbs.common import Output, UntilText, opened, progress, until_of
 
 
 def import_files(
@@ -22,15 +24,21 @@ def import_files(
         ),
     ],
     until: UntilText = None,
+    output: Output = "table",
 ) -> None:
     """Fold exported files into the state that owners and API would hold, as copies that `verify --checkpoints` compares.
 
-    Exit code 0: done. 1: the log cannot be folded to its end. 2: wrong usage. 3: files that are not as exported, or that
-    do not begin with the log.
+    All copies are there at the end, or none. Exit code 0: done. 1: the log cannot be folded to its end. 2: wrong usage.
+    3: files that are not as exported, that do not begin with the log, or a folder that cannot be written or has an import.
     """
     with opened(None, files, needs_whole=True) as log:
         partitions = [one for one in log.partitions() if log.bounds(one) != (0, 0)]
         with progress(log, partitions) as advance:
-            digests = import_log(log, partitions, into, until_of(until), advance)
-    for partition, found in digests.items():
-        typer.echo(f"partition {partition}: state {found['streams']}, view {found['view']}")
+            imported = import_log(log, partitions, into, until_of(until), advance)
+    if output == "json":
+        typer.echo(msgspec.json.format(msgspec.json.encode({"partitions": imported}), indent=2))
+        return
+    for one in imported:
+        typer.echo(f"partition {one.partition}: state {one.state}, view {one.view}")
+        if note := void_note(one.partition, one.position, one.void_at_end):
+            typer.echo(f"note: {note}")

@@ -52,6 +52,10 @@ def story(
         reader = reader_of(log, home)
         with progress(log, [home]) as advance:
             steps = list(steps_in(log, wanted, end, advance, reader))
+        if start := log.bounds(home)[0]:
+            typer.echo(
+                f"note: partition {home} begins at offset {start} here: what was before is not told", err=True
+            )
     tell_void(home, reader)
     if not steps:
         typer.echo(f"error: the log says nothing of {subject} of tenant {tenant}", err=True)

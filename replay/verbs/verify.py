@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +11,10 @@ import typer
 from rich.console import Console
 
 from minutebook.errors import SettingsError
+from replay.decided import Decided, write_decided
+from replay.deciding import decide_again
 from replay.heads import Heads, read_heads, write_heads
-from replay.report import heads_of, write_json, write_table
+from replay.report import Report, heads_of, write_json, write_table
 from replay.tenant_files import holds_tenant
 from replay.verbs.common import (
     ExitCode,
@@ -21,6 +24,7 @@ from replay.verbs.common import (
     Topic,
     UntilText,
     chosen,
+    inputs_of,
     opened,
     progress,
     stoppable,
@@ -78,6 +82,14 @@ def verify_log(
             file_okay=False,
         ),
     ] = None,
+    decide: Annotated[
+        bool,
+        typer.Option(
+            "--decide",
+            help="Make each decision again, too, as the verb `decide` does.",
+            envvar="MINUTEBOOK_REPLAY_DECIDE",
+        ),
+    ] = False,
     processes: Annotated[
         int,
         typer.Option(
@@ -90,13 +102,13 @@ def verify_log(
     ] = len(os.sched_getaffinity(0)),
     output: Output = "table",
 ) -> None:
-    """Check every record of the log, fold it again, and compare with the copies.
+    """Check every record of the log, fold it again, and compare with the copies; with --decide make each decision again, too.
 
     Exit code 0: all agree. 1: a difference, named with partition and offset. 2: wrong usage. 3: no such topic, or a folder of
     another audit. 5: Kafka cannot be reached. 6: a process died. 130: interrupted.
     """
     if files is not None and holds_tenant(files):
-        if checkpoints or partition or until or heads or against or resume:
+        if checkpoints or partition or until or heads or against or resume or decide:
             raise typer.BadParameter(
                 "holds one tenant's part: only --within can be asked of it", param_hint="--files"
             )
@@ -109,7 +121,8 @@ def verify_log(
     with opened(topic, files) as log:
         partitions = chosen(log.partitions(), partition)
         copies = None if checkpoints is None else _copies(checkpoints)
-        with stoppable() as is_stopped, progress(log, partitions) as advance:
+        decided = None
+        with stoppable() as is_stopped, progress(log, partitions, 2 if decide else 1) as advance:
             report = verify(
                 log,
                 partitions,
@@ -121,13 +134,16 @@ def verify_log(
                 processes=processes,
                 is_stopped=is_stopped,
             )
-    if output == "json":
-        typer.echo(write_json(report))
-    else:
-        write_table(report, Console())
+            if decide:
+                with closing(inputs_of(files)) as inputs:
+                    decided = decide_again(
+                        log, inputs, partitions, end, advance, processes=processes, is_stopped=is_stopped
+                    )
+                report.ok = report.ok and decided.ok
+    _write(report, decided, output)
     if not report.ok:
         raise typer.Exit(ExitCode.NO)
-    if report.is_interrupted():
+    if report.is_interrupted() or (decided is not None and decided.is_interrupted()):
         how = (
             "the same call goes on from there" if resume else "with --resume FOLDER a later call would go on"
         )
@@ -136,6 +152,16 @@ def verify_log(
     if heads is not None:
         with told():
             write_heads(heads, heads_of(report))
+
+
+def _write(report: Report, decided: Decided | None, output: str) -> None:
+    if output == "json":
+        typer.echo(write_json(report, {} if decided is None else {"decided": decided}))
+        return
+    console = Console()
+    write_table(report, console)
+    if decided is not None:
+        write_decided(decided, console)
 
 
 def _kept(path: Path) -> Heads:

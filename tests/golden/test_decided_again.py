@@ -413,3 +413,64 @@ def test_the_command_says_that_inputs_are_not_among_the_files(tmp_path: Path) ->
     assert "the inputs are not among the files" in result.output
     assert "the inputs are not at hand" in result.output
     assert run(tmp_path / "log", "--partition", "7").exit_code == 2
+
+
+# -- as a part of `verify`
+
+
+def verified(folder: Path, *arguments: str) -> Result:
+    told = ["verify", "--decide", "--files", str(folder), *arguments]
+    return CliRunner().invoke(app, told, env={"COLUMNS": "160"})
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_an_audit_that_decides_again_says_it_all_in_one_report(processes: str) -> None:
+    told = verified(history.HISTORIES / "one-off", "--processes", processes, "-o", "json")
+    assert told.exit_code == 0, told.output
+    report = json.loads(told.stdout)
+    alone = run(history.HISTORIES / "one-off", "-o", "json")
+    assert report["decided"] == json.loads(alone.stdout)
+    assert sum(part["equal"] for part in report["decided"]["partitions"]) > 0
+    assert [part["partition"] for part in report["partitions"]] == [
+        part["partition"] for part in report["decided"]["partitions"]
+    ]
+
+
+def test_a_log_that_is_whole_but_was_decided_otherwise_is_no_good_log(tmp_path: Path) -> None:
+    """And its heads are not kept."""
+    offset = wrong_interval(tmp_path / "log")
+    heads = tmp_path / "heads.json"
+    told = verified(tmp_path / "log", "--until", str(offset), "--heads", str(heads))
+    assert told.exit_code == 1
+    assert f"DIFFERENT partition 0, offset {offset}, event 0 of the frame" in told.output
+    assert "All agree" not in told.output
+    assert not heads.exists()
+    report = json.loads(verified(tmp_path / "log", "--until", str(offset), "-o", "json").stdout)
+    assert (report["ok"], report["findings"]) == (False, [])
+    assert report["decided"]["findings"][0]["offset"] == offset
+
+
+def test_a_log_that_breaks_off_is_told_in_one_report(tmp_path: Path) -> None:
+    records = history.records_of(history.log_of("interval"), 0)
+    export(CopiedLog([record for record in records if record.offset != 3]), tmp_path / "log", [0])
+    told = verified(tmp_path / "log", "-o", "json")
+    assert told.exit_code == 1
+    report = json.loads(told.stdout)
+    assert [finding["offset"] for finding in report["findings"]] == [3]
+    assert [finding["offset"] for finding in report["decided"]["findings"]] == [3]
+    assert report["decided"]["partitions"][0]["position"] == 2
+
+
+def test_decisions_that_were_interrupted_say_how_far_they_came() -> None:
+    log = history.log_of("one-off")
+    asked = iter([False, False, False, True])
+    found = decide_again(
+        log,
+        FileInputs(history.HISTORIES / "one-off"),
+        log.partitions(),
+        make_rows=in_memory,
+        is_stopped=lambda: next(asked, True),
+    )
+    assert found.is_interrupted()
+    first = found.partitions[0]
+    assert (first.is_interrupted, first.position >= 0) == (True, True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from minutebook.times import format_instant
 from minutebook.wire import topics
 from minutebook.wire.frames import FORMAT_VERSION, Frame, encode_frame
 from replay.deciding import TAKE_OVER
+from replay.inputs import KafkaInputs
 from replay.reading import KafkaLog
 from tests.golden import history
 from tests.golden.memory import MemoryInputs
@@ -195,9 +198,9 @@ async def test_why_reads_what_workers_offered_meanwhile(kafka: KafkaSettings) ->
 
 async def test_decisions_are_made_again_from_the_topics_of_inputs(kafka: KafkaSettings) -> None:
     """First as frames of other topics of those names, then as theirs."""
-    inputs = MemoryInputs.of_files("retries")
+    kept = MemoryInputs.of_files("retries")
     for topic in (topics.COMMANDS, topics.REPORTS):  # there was no mail
-        await copied_topic(kafka, topic, list(inputs.read(topic, 0, 0, 1 << 60)))
+        await copied_topic(kafka, topic, list(kept.read(topic, 0, 0, 1 << 60)))
     records = history.records_of(history.log_of("retries"), 0)
     ids = admin.topic_ids(kafka)
 
@@ -211,3 +214,8 @@ async def test_decisions_are_made_again_from_the_topics_of_inputs(kafka: KafkaSe
         unchecked = json.loads(done.stdout)["partitions"][0]["unchecked"]
         assert ("job-commands was made again since" in unchecked) == (name == "other"), unchecked
     assert list(unchecked) == [TAKE_OVER]
+    both = replay(kafka, "--topic", topic, "--decide", "--output", "json")
+    assert both.returncode == 0, both.stdout + both.stderr
+    assert json.loads(both.stdout)["decided"] == json.loads(done.stdout)
+    with closing(KafkaInputs(kafka)) as inputs, closing(pickle.loads(pickle.dumps(inputs))) as elsewhere:
+        assert elsewhere.bounds(topics.COMMANDS, 0) == inputs.bounds(topics.COMMANDS, 0)

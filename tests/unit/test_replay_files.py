@@ -115,13 +115,13 @@ def test_a_folder_that_is_not_empty_is_left_alone(records: CopiedLog, tmp_path: 
 
 def test_imported_state_equals_what_owner_and_api_hold(records: CopiedLog, tmp_path: Path) -> None:
     export(records, tmp_path / "out", [0])
-    digests = import_log(FileLog(tmp_path / "out"), [0], tmp_path / "copies")
+    (imported,) = import_log(FileLog(tmp_path / "out"), [0], tmp_path / "copies")
     everything = list(records.read(0, *records.bounds(0)))
     copies = copies_in(tmp_path / "copies")
     report = verify(records, [0], copies)
     assert report.ok
     assert (report.partitions[0].state, report.partitions[0].view) == ("equal", "equal")
-    assert report.partitions[0].digest == digests[0]["streams"]
+    assert report.partitions[0].digest == imported.state
     copy_state(tmp_path / "live", 0, everything)
     copy_view(tmp_path / "live", [everything])
     live = copies_in(tmp_path / "live")
@@ -148,5 +148,5 @@ def test_an_import_needs_the_log_from_its_start_and_a_place_of_its_own(
         import_log(FileLog(tmp_path / "part"), [0], tmp_path / "copies")
     export(records, tmp_path / "whole", [0])
     import_log(FileLog(tmp_path / "whole"), [0], tmp_path / "copies", Until(offset=5))
-    with pytest.raises(SettingsError, match="is there already"):
+    with pytest.raises(SettingsError, match="is not empty"):
         import_log(FileLog(tmp_path / "whole"), [0], tmp_path / "copies")

@@ -17,7 +17,7 @@ from minutebook.times import format_instant, parse_instant
 from minutebook.wire.frames import decode_frame, encode_frame
 from replay.__main__ import app
 from replay.completeness import completeness
-from replay.files import export
+from replay.files import export, sha256_of
 from replay.pages import completeness_page
 from replay.verbs.completeness import last_day
 from tests.simulation.copies import CopiedLog
@@ -188,20 +188,22 @@ def broken(folder: Path, maker: LogMaker, *, is_manifest_fitted: bool) -> str:
 
 BY_VERB = [
     ("decide",),
+    ("at", "2030-01-01T00:00:00Z"),
     ("story", "minutely", "--tenant", "acme"),
     ("why", "minutely", "2025-07-01T12:01:00Z", "--tenant", "acme"),
     ("completeness", "2025-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
 ]
 
 
-@pytest.mark.parametrize("verb", [*BY_VERB, ("at", "2030-01-01T00:00:00Z")])
+@pytest.mark.parametrize("verb", BY_VERB)
 def test_files_whose_chain_breaks_are_no_answer(
     verb: tuple[str, ...], maker: LogMaker, tmp_path: Path
 ) -> None:
     found = run(*verb, "--files", broken(tmp_path, maker, is_manifest_fitted=False))
-    assert found.exit_code == 1, found.output
-    assert "the last record that continues the chain is at offset 3" in found.output
-    assert "python -m replay verify" in found.output
+    said = " ".join(found.output.split())
+    assert found.exit_code == 1, said
+    assert "the last record that continues the chain is at offset 3" in said
+    assert "python -m replay verify" in said
 
 
 @pytest.mark.parametrize("verb", BY_VERB)
@@ -210,6 +212,166 @@ def test_void_records_up_to_the_end_are_said(verb: tuple[str, ...], maker: LogMa
     said = " ".join(run(*verb, "--files", files).output.split())
     last = len(maker.records) - 1
     assert f"the last {last - 3} records, from offset 4 through {last}, are void" in said
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_an_import_says_void_records_up_to_the_end(output: str, maker: LogMaker, tmp_path: Path) -> None:
+    files = broken(tmp_path, maker, is_manifest_fitted=True)
+    said = run("import", files, "--into", str(tmp_path / "copies"), "-o", output).stdout
+    last = len(maker.records) - 1
+    if output == "table":
+        assert f"the last {last - 3} records, from offset 4 through {last}, are void" in said
+    else:
+        (one,) = json.loads(said)["partitions"]
+        assert (one["position"], one["void_at_end"]) == (last, last - 3)
+
+
+def test_the_state_then_says_void_records_up_to_its_end_as_json(maker: LogMaker, tmp_path: Path) -> None:
+    files = broken(tmp_path, maker, is_manifest_fitted=True)
+    found = json.loads(run("at", "4", "--partition", "0", "--files", files, "-o", "json").stdout)
+    assert found["partitions"][0]["void_at_end"] == 1
+
+
+@pytest.mark.parametrize(
+    "verb", [("import", "FILES", "--into", "OUT"), ("export", "OUT", "--files", "FILES", "--tenant", "acme")]
+)
+def test_what_cannot_be_done_to_its_end_leaves_nothing(
+    verb: tuple[str, ...], maker: LogMaker, tmp_path: Path
+) -> None:
+    gap = [record for record in maker.records if record.offset != 4]
+    names = {"FILES": exported(tmp_path, gap), "OUT": str(tmp_path / "new" / "out")}
+    found = run(*(names.get(word, word) for word in verb))
+    assert found.exit_code == 1, found.output
+    assert "error: the log cannot be read on" in found.output
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+@pytest.mark.parametrize(
+    "verb", [("import", "FILES", "--into", "OUT"), ("export", "OUT", "--files", "FILES")]
+)
+def test_a_place_that_cannot_be_written_is_named(
+    verb: tuple[str, ...], maker: LogMaker, tmp_path: Path
+) -> None:
+    (tmp_path / "note").write_text("mine")
+    names = {"FILES": exported(tmp_path, maker.records), "OUT": str(tmp_path / "note" / "out")}
+    found = run(*(names.get(word, word) for word in verb))
+    assert (found.exit_code, (tmp_path / "note").read_text()) == (3, "mine")
+    assert f"error: {tmp_path / 'note'}" in found.output
+
+
+def test_an_export_of_a_time_without_records_leaves_nothing(maker: LogMaker, tmp_path: Path) -> None:
+    files = exported(tmp_path, maker.records)
+    found = run("export", str(tmp_path / "out"), "--files", files, "--from", "2100-01-01T00:00:00Z")
+    assert found.exit_code == 3
+    assert "no record in that time" in found.output
+    assert not (tmp_path / "out").exists()
+
+
+OF_A_LOG = [
+    ("verify", "--files", "FILES"),
+    *((*verb, "--files", "FILES") for verb in BY_VERB),
+    ("import", "FILES", "--into", "OUT"),
+    ("export", "OUT", "--files", "FILES"),
+]
+
+
+@pytest.mark.parametrize("verb", OF_A_LOG)
+def test_a_file_that_breaks_off_is_named(verb: tuple[str, ...], maker: LogMaker, tmp_path: Path) -> None:
+    """Somebody has made the hash of the file anew, too."""
+    files = Path(exported(tmp_path, maker.records))
+    file = files / "partition-0.avro"
+    file.write_bytes(file.read_bytes()[:-200])
+    manifest = json.loads((files / "manifest.json").read_text())
+    manifest["stretches"][0]["sha256"] = sha256_of(file)
+    (files / "manifest.json").write_text(json.dumps(manifest))
+    names = {"FILES": str(files), "OUT": str(tmp_path / "out")}
+    found = run(*(names.get(word, word) for word in verb))
+    assert found.exit_code == 3, found.output
+    assert f"error: {file} is cut or damaged" in found.output
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+@pytest.mark.parametrize("verb", OF_A_LOG)
+def test_a_folder_that_is_no_export_is_named(verb: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    names = {"FILES": str(tmp_path / "files"), "OUT": str(tmp_path / "out")}
+    found = run(*(names.get(word, word) for word in verb))
+    assert found.exit_code == 3, found.output
+    assert "holds no export: there is no manifest.json" in found.output
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "code", "said"),
+    [
+        (("verify", "--files", "FILES"), 0, "The log holds no record: nothing was checked"),
+        (("decide", "--files", "FILES"), 0, "Nothing could be decided again"),
+        (("at", "2030-01-01T00:00:00Z", "--files", "FILES"), 0, "partition 0: no decision by then"),
+        (
+            ("completeness", "2025-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "--files", "FILES"),
+            0,
+            "holds no record",
+        ),
+        (("import", "FILES", "--into", "OUT"), 3, "the log has no record up to there"),
+        (("export", "OUT", "--files", "FILES"), 3, "the log has no record in that time"),
+    ],
+)
+def test_an_empty_log_is_said_to_be_empty(
+    verb: tuple[str, ...], code: int, said: str, tmp_path: Path
+) -> None:
+    names = {"FILES": exported(tmp_path, []), "OUT": str(tmp_path / "out")}
+    found = run(*(names.get(word, word) for word in verb))
+    text = " ".join(found.output.split())
+    assert found.exit_code == code, text
+    assert said in text
+    assert "All agree" not in text
+    assert "Complete" not in text
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("at", "soon"), "TIME|OFFSET: 'soon' is neither an offset nor a time such as"),
+        (("at", "2026-01-01T00:00:00"), "TIME|OFFSET: the time 2026-01-01T00:00:00 needs a zone"),
+        (("verify", "--until", "soon"), "--until: 'soon' is neither an offset nor a time such as"),
+        (("completeness", "x", "y"), "FROM: 'x' is no time such as"),
+        (("why", "a", "x", "--tenant", "acme"), "AT: 'x' is no time such as"),
+        (
+            ("completeness", "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"),
+            "TO: must be later than FROM",
+        ),
+    ],
+)
+def test_a_senseless_argument_is_named_with_the_remedy(arguments: tuple[str, ...], said: str) -> None:
+    found = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200"})
+    assert found.exit_code == 2
+    assert said in " ".join(found.output.replace("│", " ").split())
+
+
+def test_an_answer_of_a_log_that_ends_before_says_so(
+    maker: LogMaker, whole: list[str], tmp_path: Path
+) -> None:
+    files = exported(tmp_path, maker.records)
+    found = run("completeness", whole[0], "2100-01-01T00:00:00Z", "--files", files)
+    assert "Complete as far as the log goes" in found.output
+
+
+@pytest.mark.parametrize(
+    ("records", "said"), [(0, "The log holds no record:"), (4, "Complete as far as the log goes.")]
+)
+def test_a_page_says_how_far_the_log_goes(records: int, said: str, maker: LogMaker) -> None:
+    log = CopiedLog(maker.records[:records])
+    found = completeness(log, [0], Range(maker.records[0].stamp, maker.records[-1].stamp))
+    page = completeness_page(found, 0)
+    assert f"<strong>{said}</strong>" in page
+
+
+def test_a_story_of_a_stretch_says_where_it_begins(maker: LogMaker, tmp_path: Path) -> None:
+    export(CopiedLog(maker.records), tmp_path / "cut", [0], since=maker.records[4].stamp)
+    found = run("story", "minutely", "--tenant", "acme", "--files", str(tmp_path / "cut"), "-o", "json")
+    assert json.loads(found.stdout)
+    assert "partition 0 begins at offset 4 here" in found.stderr
 
 
 def test_story_and_state_and_proof_from_files(maker: LogMaker, tmp_path: Path) -> None:
