@@ -22,6 +22,7 @@ from minutebook.cli.output import note
 from minutebook.cli.surroundings import DEV_DATA
 from minutebook.embedded.cluster import Cluster, ClusterSettings
 from minutebook.log.settings import KafkaSettings
+from minutebook.log.written import write_whole
 
 DEMO_WORKER: Final = "examples.demo.tasks:app"
 _PASSED_ON: Final = ("MINUTEBOOK_STREAMS_", "MINUTEBOOK_API_", "MINUTEBOOK_NOTIFY_", "MINUTEBOOK_WORKER_")
@@ -110,7 +111,8 @@ class StatusFile:
                 "bootstrap_servers": cluster.bootstrap_servers,
                 "processes": [process._asdict() for process in cluster.processes],
             }
-            _replace(self._path, json.dumps(content, indent=2) + "\n")
+            # Readable by its owner alone: it holds the API key.
+            write_whole(self._path, (json.dumps(content, indent=2) + "\n").encode(), mode=0o600)
 
     def end(self) -> None:
         """Take it away: nothing that it says is true any more."""
@@ -142,14 +144,6 @@ def stop_signals() -> Iterator[None]:
 
 def _given_kafka() -> KafkaSettings | None:
     return KafkaSettings() if "MINUTEBOOK_KAFKA_BOOTSTRAP_SERVERS" in os.environ else None
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write `text` to `path` in one step, readable by its owner alone: it holds the API key."""
-    partial = path.with_suffix(".partial")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
-        handle.write(text)
-    partial.replace(path)
 
 
 def _where(data: Path) -> str:

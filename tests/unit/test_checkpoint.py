@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from minutebook.errors import SettingsError
 from minutebook.log.checkpoint import MANIFEST, Copy, newest, read_manifest, write_manifest
+from streams.host import Host
 
 
 def copy(partition: int, position: int, path: str = "rows") -> Copy:
@@ -58,3 +60,38 @@ def test_nonsense_is_no_manifest(tmp_path: Path, text: str) -> None:
     (folder / MANIFEST).write_text(text)
     with pytest.raises(SettingsError, match="no manifest"):
         newest(tmp_path, "streams")
+
+
+class OneOwner:
+    """As much of an owner as a copy needs."""
+
+    partition, state = 0, "serving"
+
+    def __init__(self, fault: Exception | None = None) -> None:
+        self._fault = fault
+
+    def checkpoint(self, folder: Path) -> dict[str, object]:
+        folder.mkdir()
+        (folder / "rows").write_text("rows")
+        if self._fault is not None:
+            raise self._fault
+        return {"partition": 0, "position": 5, "head": "ab" * 32, "path": str(folder)}
+
+
+def host_with(owner: OneOwner) -> Host:
+    host = Host(cast(Any, None))
+    host._owners[0] = cast(Any, owner)
+    return host
+
+
+def test_owners_copies_name_the_folder_in_which_they_are(tmp_path: Path) -> None:
+    (made_copy,) = host_with(OneOwner()).checkpoint(tmp_path / "streams" / "a")
+    assert (Path(str(made_copy["path"])) / "rows").read_text() == "rows"
+    assert newest(tmp_path, "streams")[0].path == made_copy["path"]
+    assert [path.name for path in (tmp_path / "streams").iterdir()] == ["a"]
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="full"):
+        host_with(OneOwner(OSError("full"))).checkpoint(tmp_path / "streams" / "a")
+    assert list(tmp_path.iterdir()) == []
