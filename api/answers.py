@@ -9,11 +9,12 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from minutebook.client.change_models import JobVersion
+from minutebook.client.dead_letter_models import DeadLetter
 from minutebook.client.models import (
     AttemptError,
     Calendars,
     Counts,
-    DeadLetter,
+    Discarded,
     Execution,
     Job,
     JobRequest,
@@ -32,6 +33,7 @@ from minutebook.domain.timing import Timing
 from minutebook.domain.view_rows import (
     Attempt,
     DeadRow,
+    Discard,
     ExecutionRow,
     JobRow,
     LimitRow,
@@ -155,7 +157,12 @@ def whole_body(name: str, row: ExecutionRow, around: Around) -> WholeExecution:
         generation=row.generation,
         scheduled_at=format_instant(row.scheduled_at),
         attempts=list(execution_bodies(name, row, around)),
+        discarded=None if row.discard is None else _discarded(row.discard),
     )
+
+
+def _discarded(row: Discard) -> Discarded:
+    return Discarded(format_instant(row.at), row.actor, row.reason, row.operation or None)
 
 
 def execution_bodies(name: str, row: ExecutionRow, around: Around) -> Iterator[Execution]:

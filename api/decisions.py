@@ -39,6 +39,7 @@ _REASONS: Final = {
     "already_due": "already-due",
     "not_open": "execution-closed",
     "not_dead": "not-dead",
+    "discarded": "discarded",
     "operation_ended": "operation-ended",
     "too_many": "too-many-operations",
     "too_old": "too-old",

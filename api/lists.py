@@ -168,7 +168,14 @@ def overview(services: Services, tenant: str) -> Overview:
         lateness=Lateness(_percentile(lateness, 0.5), _percentile(lateness, 0.99), _LATENESS_MIN * 60),
         started_per_min=started,
         oldest_overdue_at=shown_instant(_oldest_overdue(services, tenant, minute)),
+        dead_letters=_dead_letters(view.parts, tenant, executions),
     )
+
+
+def _dead_letters(parts: list[PartitionView], tenant: str, executions: dict[AttemptStatus, int]) -> int:
+    """How many were given up, and neither redriven nor discarded since."""
+    given_up = executions.get("failed", 0) + executions.get("lost", 0)
+    return given_up - sum(view_lists.discarded(part, tenant) for part in parts)
 
 
 def counts_by_status(view: View, tenant: str) -> tuple[dict[JobStatus, int], dict[AttemptStatus, int]]:

@@ -15,6 +15,7 @@ from minutebook import __version__
 from minutebook.client.audit_models import AuditPage
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarPage, CalendarRequest
 from minutebook.client.change_models import JobChange, JobVersionPage, ResumeRequest
+from minutebook.client.dead_letter_models import DeadLetterPage
 from minutebook.client.fleet import DeclaredTaskPage, WholeTask, WholeWorker, Worker, WorkerPage
 from minutebook.client.history_models import HistoryPage, WhyAnswer
 from minutebook.client.key_models import (
@@ -33,7 +34,6 @@ from minutebook.client.models import (
     BatchRequest,
     BatchResult,
     Command,
-    DeadLetterPage,
     ExecutionPage,
     Job,
     JobRequest,
@@ -53,6 +53,7 @@ from minutebook.client.models import (
 from minutebook.client.operation_models import (
     BackfillDryRun,
     BackfillRequest,
+    DiscardManyRequest,
     DryRun,
     JobDryRun,
     Operation,
@@ -79,6 +80,7 @@ _MODELS: Final = (
     Command,
     CreatedKey,
     DeadLetterPage,
+    DiscardManyRequest,
     DryRun,
     DeclaredTaskPage,
     ExecutionPage,

@@ -20,14 +20,17 @@ from minutebook.client.operation_models import (
 from minutebook.client.operation_models import OperationFilter as OperationFilterBody
 from minutebook.domain.commands import REASON_CHARS_MAX, StartOperation
 from minutebook.domain.operation import CAUSES, RATE_MAX_PER_S, OperationFilter
-from minutebook.domain.operations import JOB_KINDS, KINDS, TEXT_CHARS_MAX, totals
+from minutebook.domain.operations import DEAD_KINDS, JOB_KINDS, KINDS, TEXT_CHARS_MAX, totals
 from minutebook.domain.state import ACTIVE, NONE_AT, PAUSED
 from minutebook.domain.view_operations import OperationRow
 from minutebook.domain.view_rows import CommandRow
 from minutebook.times import format_instant, parse_instant
 
 _FIELDS: Final = ("dry_run", "rate_per_s", "reason")
-_TIMES: Final = {"redrive": ("given_up_from", "given_up_until"), "backfill": ("from_at", "until_at")}
+_TIMES: Final = {
+    **dict.fromkeys(DEAD_KINDS, ("given_up_from", "given_up_until")),
+    "backfill": ("from_at", "until_at"),
+}
 _DEAD: Final = ("task", "queue", "error_type", "cause", "job_prefix", "given_up_from", "given_up_until")
 _RANGE: Final = ("from", "until")
 _JOBS: Final = ("task", "queue", "tag", "status", "job_prefix", "created_from", "created_until")
@@ -44,9 +47,9 @@ class OperationWish(NamedTuple):
     where: str = "filter/"
 
 
-def read_redrive(data: bytes) -> OperationWish:
-    """The wish to redrive in a body. Raises Refused naming every field at fault."""
-    return _read(data, ("filter", *_FIELDS), lambda fields: ("redrive", _read_dead_filter(fields)))
+def read_dead(data: bytes, kind: str) -> OperationWish:
+    """The wish to redrive or to discard in a body. Raises Refused naming every field at fault."""
+    return _read(data, ("filter", *_FIELDS), lambda fields: (kind, _read_dead_filter(fields)))
 
 
 def read_operation(data: bytes) -> OperationWish:
@@ -88,7 +91,7 @@ def _read_kind(fields: Fields) -> tuple[str, OperationFilter]:
     kind = fields.choice("kind", KINDS)
     if kind in JOB_KINDS:
         return kind, _read_job_filter(fields)
-    if kind == "redrive":
+    if kind in DEAD_KINDS:
         return kind, _read_dead_filter(fields)
     if kind != "backfill":
         return kind, OperationFilter()  # at fault, which is gathered

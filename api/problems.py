@@ -47,7 +47,14 @@ TABLE: Final[dict[str, Kind]] = {
         409, "Execution closed", "The execution has ended, or is not due yet: there is nothing to cancel."
     ),
     "not-dead": Kind(
-        409, "Not dead", "Only an execution that was given up, at most 8 days ago, can be redriven."
+        409,
+        "Not dead",
+        "Only an execution that was given up, at most 8 days ago, can be redriven or discarded.",
+    ),
+    "discarded": Kind(
+        409,
+        "Discarded",
+        "The execution was discarded, which is final; submit a new job for what is still wanted.",
     ),
     "already-due": Kind(
         409, "Already due", "The one execution of the job is due already: cancel that, or create a new job."

@@ -26,6 +26,7 @@ COMMANDS: Final = (
     "RunJobNow",
     "CancelExecution",
     "RedriveExecution",
+    "DiscardExecution",
     "PurgeJob",
 )
 """Those about jobs and executions; others show once they came."""

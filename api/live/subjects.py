@@ -115,6 +115,7 @@ _SUBJECTS: Final[dict[type, Callable[[Any, int], Iterator[Subject]]]] = {
     facts.ExecutionExpired: _execution,
     facts.ExecutionCancelled: _execution,
     facts.ExecutionRedriven: _execution,
+    facts.ExecutionDiscarded: _execution,
     facts.ExecutionRequested: _execution,
     facts.ExecutionsPlaced: _placed,
     facts.ExecutionsSkipped: _job,

@@ -88,9 +88,16 @@ async def _redrive(services: Services, caller: Caller, name: str, form: Form) ->
     return Done("The execution runs again.", decision)
 
 
+async def _discard(services: Services, caller: Caller, name: str, form: Form) -> Done:
+    check_confirmed(form)
+    decision = await executions.discard(services, caller, name, wish_of(form), asked_in(form))
+    return Done("The execution is discarded.", decision)
+
+
 _ACTIONS: Final = {
     "cancel": Action(Scope.JOBS_WRITE, _cancel),
     "redrive": Action(Scope.JOBS_OPERATE, _redrive),
+    "discard": Action(Scope.JOBS_OPERATE, _discard),
 }
 
 

@@ -81,9 +81,10 @@ def _concerns(services: Services, caller: Caller, found: Overview, now: int) -> 
     overdue_at = found.oldest_overdue_at
     if overdue_at is not None and now - parse_instant(overdue_at) > _OVERDUE_MS:
         yield Concern("What is due waits for more than a minute.", "/executions", "bad", "queued")
-    given_up = found.executions.get("failed", 0) + found.executions.get("lost", 0)
-    if given_up:
-        yield Concern(f"{given_up:,} dead letter{_s(given_up)} to look at.", "/dead-letters", "bad")
+    if found.dead_letters:
+        yield Concern(
+            f"{found.dead_letters:,} dead letter{_s(found.dead_letters)} to look at.", "/dead-letters", "bad"
+        )
     yield from _about_workers(services)
     yield from _about_pauses(services, caller, found)
     lag = sum(services.readiness.lag.values())

@@ -17,7 +17,8 @@ from api.described import AFTER, CURSOR, LIMIT, PREFER, described, query_name
 from api.parameters import limit_of, next_link, open_cursor, query_of, seal_cursor
 from api.problems import refused_field
 from api.services import Services, services_of
-from minutebook.client.models import Cause, DeadLetter, DeadLetterPage
+from minutebook.client.dead_letter_models import DeadLetter, DeadLetterPage
+from minutebook.client.models import Cause
 from minutebook.domain.view_rows import DeadRow, JobRow
 
 router = APIRouter()
@@ -49,7 +50,7 @@ _AT: Final = struct.Struct(">q")
     ),
 )
 async def list_dead_letters(request: Request, caller: Reading) -> Response:
-    """List executions that were given up and not redriven since, the earliest first. A page may end early."""
+    """List executions that were given up, and neither redriven nor discarded since, the earliest first. A page may end early."""
     services = services_of(request)
     check_accept(request)
     query = query_of(request, *FILTERS, "limit", "cursor")

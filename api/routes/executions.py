@@ -41,7 +41,7 @@ from minutebook.client.models import (
     RedriveRequest,
     WholeExecution,
 )
-from minutebook.domain.commands import CancelExecution, RedriveExecution
+from minutebook.domain.commands import CancelExecution, DiscardExecution, RedriveExecution
 from minutebook.domain.view_rows import ExecutionRow
 from minutebook.ids import execution_id, is_execution_id, is_name, job_of
 
@@ -52,7 +52,7 @@ Operating = Annotated[Caller, Depends(Allowed(Scope.JOBS_OPERATE))]
 _NUMBER: Final = struct.Struct(">I")
 _UPCOMING: Final = b"\xff"
 """Place of the job's next instant, which has no row yet: after all that have one."""
-_STATE_REFUSALS: Final = ("execution-closed", "not-dead")
+_STATE_REFUSALS: Final = ("execution-closed", "not-dead", "discarded")
 
 
 @router.get(
@@ -169,7 +169,7 @@ async def cancel(services: Services, caller: Caller, name: str, wish: Wish, aske
         example={"payload": {"user_id": 2}, "reason": "the user was merged"},
         answers={200: WholeExecution, 202: Command},
         parameters=(IDEMPOTENCY_KEY, PREFER),
-        refusals=(*BODY, *WRITE, "not-found", "bad-payload", "not-dead"),
+        refusals=(*BODY, *WRITE, "not-found", "bad-payload", "not-dead", "discarded"),
     ),
 )
 async def redrive_execution(request: Request, caller: Operating, execution_id: str) -> Response:
@@ -198,6 +198,42 @@ async def redrive(services: Services, caller: Caller, name: str, wish: Wish, ask
     return await _decide(services, command, asked)
 
 
+@router.post(
+    "/v1/executions/{execution_id}/discard",
+    operation_id="discard_execution",
+    openapi_extra=described(
+        takes=ReasonRequest,
+        is_body_optional=True,
+        example={"reason": "sent by hand"},
+        answers={200: WholeExecution, 202: Command},
+        parameters=(IDEMPOTENCY_KEY, PREFER),
+        refusals=(*BODY, *WRITE, "not-found", "not-dead"),
+    ),
+)
+async def discard_execution(request: Request, caller: Operating, execution_id: str) -> Response:
+    """Say that a dead execution needs no attention any more. It leaves the dead letters, stays in the history, and can be
+    redriven no more.
+    """
+    services = services_of(request)
+    asked = _asked_about(request, execution_id)
+    wish = await read_wish(request, services.settings.body_timeout_s)
+    return _answer(services, caller, execution_id, await discard(services, caller, execution_id, wish, asked))
+
+
+async def discard(services: Services, caller: Caller, name: str, wish: Wish, asked: Asked) -> Decision:
+    """A dead execution needs no attention any more. Raises Refused."""
+    command = DiscardExecution(
+        tenant=caller.tenant,
+        job_id=job_of(name),
+        command_id=asked.command_id(caller.tenant, name),
+        issued_at=services.clock.now(),
+        actor=caller.actor,
+        reason=wish.reason,
+        execution=name,
+    )
+    return await _decide(services, command, asked)
+
+
 def _asked_about(request: Request, name: str) -> Asked:
     """What is asked of an action on an execution. Raises Refused for what is wrong before the body."""
     check_accept(request)
@@ -207,7 +243,9 @@ def _asked_about(request: Request, name: str) -> Asked:
     return asked_of(request)
 
 
-async def _decide(services: Services, command: CancelExecution | RedriveExecution, asked: Asked) -> Decision:
+async def _decide(
+    services: Services, command: CancelExecution | RedriveExecution | DiscardExecution, asked: Asked
+) -> Decision:
     """The owner's decision. Raises Refused."""
     try:
         return await decide_for_job(services, command, asked.wait_s)

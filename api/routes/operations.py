@@ -41,8 +41,8 @@ from api.operation_bodies import (
     operation_body,
     pending_body,
     read_backfill,
+    read_dead,
     read_operation,
-    read_redrive,
 )
 from api.parameters import (
     idempotency_key_of,
@@ -60,6 +60,7 @@ from minutebook.client.models import Command, ReasonRequest
 from minutebook.client.operation_models import (
     BackfillDryRun,
     BackfillRequest,
+    DiscardManyRequest,
     DryRun,
     JobDryRun,
     Operation,
@@ -68,7 +69,7 @@ from minutebook.client.operation_models import (
     RedriveManyRequest,
 )
 from minutebook.domain.commands import CancelOperation, OperationCommand, StartOperation
-from minutebook.domain.operations import JOB_KINDS
+from minutebook.domain.operations import DEAD_KINDS, JOB_KINDS
 from minutebook.domain.state import NONE_AT
 from minutebook.domain.view_operations import OperationRow
 from minutebook.ids import command_id_from_key, is_name, operation_key
@@ -98,8 +99,26 @@ _SAID: Final = {
 )
 async def redrive_dead_letters(request: Request, caller: Operating) -> Response:
     """Run all dead executions again that fit and were given up before now. The key is required but for a dry run."""
-    wish = read_redrive(await _body_of(request))
+    wish = read_dead(await _body_of(request), "redrive")
     return await _start(request, caller, wish, "dead-letters/redrive")
+
+
+@router.post(
+    "/v1/dead-letters/discard",
+    operation_id="discard_dead_letters",
+    openapi_extra=described(
+        takes=DiscardManyRequest,
+        example={"filter": {"task": "report.build"}, "reason": "the reports are no longer wanted"},
+        answers={200: DryRun, 202: Operation},
+        said=_SAID,
+        parameters=(IDEMPOTENCY_KEY, PREFER, AFTER),
+        refusals=_STARTS,
+    ),
+)
+async def discard_dead_letters(request: Request, caller: Operating) -> Response:
+    """Discard all dead executions that fit and were given up before now. The key is required but for a dry run."""
+    wish = read_dead(await _body_of(request), "discard")
+    return await _start(request, caller, wish, "dead-letters/discard")
 
 
 @router.post(
@@ -221,7 +240,7 @@ async def count(
         check_wish(wish, services.clock.now())
     if wish.kind in JOB_KINDS:
         return await count_jobs(services.view, caller.tenant, wish.kind, wish.wanted)
-    if wish.kind == "redrive":
+    if wish.kind in DEAD_KINDS:
         return await count_dead(services.view, caller.tenant, wish.wanted)
     plan = check_job(services.view, caller.tenant, wish)
     return await count_instants(services.view, caller.tenant, wish.wanted, plan, services.clock.now())

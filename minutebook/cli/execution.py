@@ -1,4 +1,4 @@
-"""`minutebook execution`: look at one execution, cancel it, run it again, through the API."""
+"""`minutebook execution`: look at one execution, cancel it, run it again or discard it, through the API."""
 
 from __future__ import annotations
 
@@ -61,6 +61,20 @@ def redrive(
     ask(f"Run {execution} again?", yes=yes)
     with SyncClient() as client:
         _write_decided(client.redrive(execution, payload=edited, reason=reason, key=key), output)
+
+
+@app.command()
+def discard(
+    execution: ExecutionId,
+    reason: Reason = "",
+    yes: Yes = False,
+    key: Key = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Say that a dead execution needs no attention any more. This is final: it can be redriven no more."""
+    ask(f"Discard {execution}?", yes=yes)
+    with SyncClient() as client:
+        _write_decided(client.discard(execution, reason=reason, key=key), output)
 
 
 def _write_decided(answer: WholeExecution | Command, output: Format) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from minutebook.cli.exits import ExitCode
 from minutebook.cli.output import Format, note, write_many, write_one
-from minutebook.client import Execution, SyncClient, WholeExecution
+from minutebook.client import Discarded, Execution, SyncClient, WholeExecution
 
 HISTORY: Final = ("execution", "attempt", "status", "due", "started", "ended", "worker", "error")
 """Columns of a table of attempts."""
@@ -34,11 +34,20 @@ def write_execution(found: WholeExecution, output: Format) -> None:
         "outcome": found.outcome or "none yet",
         "scheduled": found.scheduled_at,
         "redriven": found.generation,
+        "discarded": discard_text(found.discarded),
         "result": bytes(found.attempts[-1].result).decode(),
     }
     write_one(found, output, fields)
     if output is Format.TABLE:
         write_many(found.attempts, output, HISTORY, map(history_row, found.attempts))
+
+
+def discard_text(discarded: Discarded | None) -> str | None:
+    """When an execution was discarded, by whom and why; None where it was not."""
+    if discarded is None:
+        return None
+    why = f": {discarded.reason}" if discarded.reason else ""
+    return f"{discarded.at} by {discarded.actor}{why}"
 
 
 def history_row(item: Execution) -> tuple[object, ...]:

@@ -5,6 +5,7 @@ from minutebook.client.bulk import Submitted, Tally
 from minutebook.client.calendar_models import Calendar, CalendarEffect, CalendarEntry, DateRange
 from minutebook.client.change_models import CalendarsChange, JobChange, JobVersion, MisfireChange, RetryChange
 from minutebook.client.client import Client, SyncClient
+from minutebook.client.dead_letter_models import DeadLetter
 from minutebook.client.errors import (
     ApiError,
     DeniedError,
@@ -22,7 +23,7 @@ from minutebook.client.models import (
     BatchResult,
     CalendarsRequest,
     Command,
-    DeadLetter,
+    Discarded,
     Execution,
     ExecutionPage,
     Job,
@@ -67,6 +68,7 @@ __all__ = [
     "DeadLetter",
     "DeadLetterFilter",
     "DeniedError",
+    "Discarded",
     "DryRun",
     "DueBucket",
     "Execution",

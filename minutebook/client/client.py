@@ -28,6 +28,7 @@ from minutebook.client.answers import refusal as _refusal
 from minutebook.client.bulk_calls import BulkCalls, SyncBulkCalls
 from minutebook.client.calendars import Calendars, SyncCalendars
 from minutebook.client.change_calls import ChangeCalls, SyncChangeCalls, job_path
+from minutebook.client.dead_letter_models import DeadLetter, DeadLetterPage
 from minutebook.client.errors import UnavailableError
 from minutebook.client.fleet_calls import FleetCalls, SyncFleetCalls
 from minutebook.client.history_calls import HistoryCalls, SyncHistoryCalls
@@ -40,8 +41,6 @@ from minutebook.client.models import (
     AlertPage,
     Cause,
     Command,
-    DeadLetter,
-    DeadLetterPage,
     Execution,
     ExecutionPage,
     Job,
@@ -200,7 +199,7 @@ class Client(
         error_type: str | None = None,
         cause: Cause | None = None,
     ) -> AsyncIterator[DeadLetter]:
-        """Executions given up and not redriven since, the earliest first; only those that fit what is given."""
+        """Executions given up, and neither redriven nor discarded since, the earliest first; those that fit alone."""
         asked = {"task": task, "queue": queue, "error_type": error_type, "cause": cause}
         query = {name: value for name, value in asked.items() if value is not None}
         async for item in self._items("/v1/dead-letters", DeadLetterPage, query):

@@ -87,3 +87,6 @@ class Overview(msgspec.Struct):
         InstantText | None,
         Meta(description="of what is due and has not started; to the minute before it is queued"),
     ]
+    dead_letters: Annotated[
+        int, Meta(description="executions given up, and neither redriven nor discarded since")
+    ] = 0

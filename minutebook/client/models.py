@@ -291,6 +291,15 @@ class ExecutionPage(msgspec.Struct):
     next_cursor: str | None
 
 
+class Discarded(msgspec.Struct):
+    """That a dead execution needs no attention any more: since when, by whom and why."""
+
+    at: InstantText
+    actor: str
+    reason: str
+    operation: Annotated[Name | None, Meta(description="that it was a part of; null = discarded alone")]
+
+
 class WholeExecution(msgspec.Struct, kw_only=True):
     """An execution: `status` is that of its latest attempt, `outcome` null while it is open."""
 
@@ -302,6 +311,7 @@ class WholeExecution(msgspec.Struct, kw_only=True):
     generation: Annotated[int, Meta(description="how often it was redriven")]
     scheduled_at: InstantText
     attempts: Annotated[list[Execution], Meta(description="oldest first")]
+    discarded: Discarded | None = None
 
 
 class ReasonRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
@@ -317,27 +327,6 @@ class RedriveRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=T
         Raw | UnsetType, Meta(description="any JSON, kept byte for byte; left out, the payload stays")
     ] = UNSET
     reason: Annotated[str, Meta(max_length=1000)] = ""
-
-
-class DeadLetter(msgspec.Struct, kw_only=True):
-    """An execution that was given up and not redriven since; `attempt` is the number of its last one."""
-
-    execution_id: str
-    job_id: Name
-    task: Name
-    queue: Name
-    given_up_at: InstantText
-    cause: Cause
-    error: AttemptError
-    attempt: int
-    generation: int
-
-
-class DeadLetterPage(msgspec.Struct):
-    """Dead executions, the earliest given up first. A page may have fewer items than asked for, and still a next one."""
-
-    items: list[DeadLetter]
-    next_cursor: str | None
 
 
 class Alert(msgspec.Struct, kw_only=True):

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from minutebook.client.models import Cause, InstantText, Name
 
-OperationKind = Literal["redrive", "backfill", "pause", "resume", "cancel"]
+OperationKind = Literal["redrive", "backfill", "pause", "resume", "cancel", "discard"]
 JobOperationKind = Literal["pause", "resume", "cancel"]
 OperationState = Literal["pending", "running", "stopping", "completed", "cancelled"]
 _Rate = Annotated[
@@ -85,6 +85,15 @@ class BackfillRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=
 
 class RedriveManyRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """Run many dead executions again. An empty filter means all of the tenant's."""
+
+    filter: DeadLetterFilter
+    dry_run: Annotated[bool, Meta(description="count them, change nothing")] = False
+    rate_per_s: _Rate | UnsetType = UNSET
+    reason: _Reason = ""
+
+
+class DiscardManyRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """Discard many dead executions. An empty filter means all of the tenant's."""
 
     filter: DeadLetterFilter
     dry_run: Annotated[bool, Meta(description="count them, change nothing")] = False

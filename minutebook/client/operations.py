@@ -10,6 +10,7 @@ import httpx
 import msgspec
 from msgspec import UNSET
 
+from minutebook.client.discard_calls import DiscardCalls, SyncDiscardCalls
 from minutebook.client.models import Command, ReasonRequest
 from minutebook.client.operation_models import (
     BackfillDryRun,
@@ -49,7 +50,7 @@ class _Sending(Protocol):
     def _items(self, path: str, kind: Any, query: dict[str, str] | None = None) -> AsyncIterator[Any]: ...
 
 
-class OperationCalls:
+class OperationCalls(DiscardCalls):
     """Of the async client."""
 
     async def count_dead_letters(self: _Sending, wanted: DeadLetterFilter) -> DryRun:
@@ -150,7 +151,7 @@ class _Running(Protocol):
     def _each(self, found: AsyncIterator[T]) -> Iterator[T]: ...
 
 
-class SyncOperationCalls:
+class SyncOperationCalls(SyncDiscardCalls):
     """Of the sync client."""
 
     def count_dead_letters(self: _Running, wanted: DeadLetterFilter) -> DryRun:

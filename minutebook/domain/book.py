@@ -73,7 +73,7 @@ FAMILIES: Final = (
 )
 REMEMBERED: Final = ("closed", "shelf", "dead", "commands", "ended", "alerts", "asked", "skips")
 CACHED_MAX: Final = 20_000
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Version of these rows: a store of another version is dropped and folded again."""
 DEFAULT_QUEUE: Final = "default"
 

@@ -155,6 +155,18 @@ class RedriveExecution(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     payload: bytes | None = None  # JSON text that it runs with from now on; null = unchanged
 
 
+class DiscardExecution(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Command: a dead execution needs no attention any more. Key <tenant>/<job_id>."""
+
+    tenant: str
+    job_id: str
+    command_id: str  # 1-64 of [A-Za-z0-9._-]; deduplicated per (tenant, job id)
+    issued_at: int  # ms since the epoch, UTC, by the sender's clock
+    actor: str = ""  # as claimed by the sender
+    reason: str = ""
+    execution: str  # id of the execution
+
+
 class PauseQueue(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Command: grant nothing of a queue. Key queue::<name>."""
 
@@ -329,6 +341,7 @@ JobCommand = (
     | ResumeJob
     | EditJob
     | PurgeJob
+    | DiscardExecution
 )
 QueueCommand = DeclareQueue | PauseQueue | ResumeQueue | DrainQueue
 LimitCommand = DeclareLimit | PauseLimit | DeleteLimit

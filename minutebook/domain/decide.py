@@ -22,6 +22,7 @@ from minutebook.domain.commands import (
     CancelJob,
     Command,
     DeclareTask,
+    DiscardExecution,
     EditJob,
     JobCommand,
     KeyCommand,
@@ -35,6 +36,7 @@ from minutebook.domain.commands import (
     RunJobNow,
     SubmitJob,
 )
+from minutebook.domain.discard import discard
 from minutebook.domain.events import Event
 from minutebook.domain.limits import decide_limit
 from minutebook.domain.operations import decide_operation
@@ -110,6 +112,8 @@ def _decide_job(book: Book, row: bytes, command: JobCommand, stamp: int) -> list
             return [_cancel_execution(book, command, stamp)]
         case RedriveExecution():
             return [redrive(book, known, command, stamp)]
+        case DiscardExecution():
+            return [discard(book, command, stamp)]
         case PauseJob():
             return [pause(known, command, stamp)]
         case ResumeJob():
@@ -161,7 +165,7 @@ def _check_job_names(command: JobCommand) -> None:
     if not ids.is_name(command.job_id):
         raise Refusal("invalid", "id", "1-128 ASCII letters, digits, . _ -")
     _check_command_id(command)
-    if isinstance(command, CancelExecution | RedriveExecution):
+    if isinstance(command, CancelExecution | RedriveExecution | DiscardExecution):
         name = command.execution
         if not ids.is_execution_id(name) or ids.job_of(name) != command.job_id:
             raise Refusal("invalid", "execution", "an execution of this job: <job id>:<what follows>")

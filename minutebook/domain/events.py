@@ -2,7 +2,7 @@
 
 What is decided together for many executions is one event with columns of equal length; `tenants`, `queues`, `tasks`
 and `sessions` are dictionaries of an event, and `tenant`, `queue`, `task`, `session` columns index into them.
-Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v5.avsc` is the wire form.
+Instants are milliseconds since the epoch, UTC; -1 stands for none. `schemas/frame.v6.avsc` is the wire form.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from minutebook.domain.calendar_events import CalendarCopied as CalendarCopied
 from minutebook.domain.calendar_events import CalendarDeclared as CalendarDeclared
 from minutebook.domain.fleet_events import TaskDeclared as TaskDeclared
 from minutebook.domain.fleet_events import WorkerAsked as WorkerAsked
+from minutebook.domain.job_events import ExecutionDiscarded as ExecutionDiscarded
 from minutebook.domain.job_events import ExecutionsPlaced as ExecutionsPlaced
 from minutebook.domain.job_events import JobEdited as JobEdited
 from minutebook.domain.job_events import JobPaused as JobPaused
@@ -483,4 +484,5 @@ Event = (
     | KeyDeclared
     | KeyRevoked
     | JobPurged
+    | ExecutionDiscarded
 )

@@ -122,3 +122,16 @@ class ReschedulingStarted(msgspec.Struct, frozen=True, gc=False):
 
     work: str
     cause: str  # for people
+
+
+class ExecutionDiscarded(msgspec.Struct, frozen=True, gc=False):
+    """A dead execution needs no attention any more; it stays as it ended."""
+
+    tenant: str
+    job_id: str
+    command_id: str
+    actor: str
+    reason: str
+    accepted_at: int  # the broker's stamp of the command
+    execution: str
+    operation: str = ""  # that it was a part of; empty = discarded alone

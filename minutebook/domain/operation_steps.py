@@ -16,7 +16,7 @@ from minutebook import ids
 from minutebook.domain import backfill, job_operations, keys
 from minutebook.domain import events as facts
 from minutebook.domain.book import Book
-from minutebook.domain.commands import RedriveExecution
+from minutebook.domain.commands import DiscardExecution, RedriveExecution
 from minutebook.domain.decide import decide
 from minutebook.domain.events import Event
 from minutebook.domain.operation import OperationFact, Share
@@ -213,7 +213,7 @@ class _Pace(NamedTuple):
         )
 
 
-# -- redrive
+# -- redrive and discard
 
 
 def _dead_rows(book: Book, fact: OperationFact, through: bytes) -> Iterator[Found]:
@@ -233,7 +233,7 @@ def _dead_rows(book: Book, fact: OperationFact, through: bytes) -> Iterator[Foun
 
 def _fits(book: Book, fact: OperationFact, place: bytes, dead: DeadExecution) -> bool:
     wanted = fact.filter
-    if not wanted.fits_end(dead.given_up_at, dead.cause, dead.error_type):
+    if dead.is_discarded or not wanted.fits_end(dead.given_up_at, dead.cause, dead.error_type):
         return False
     if not wanted.asks_for_work():
         return True
@@ -253,11 +253,15 @@ def _dead_lane(book: Book, place: bytes) -> bytes | None:
     return None if spec is None else spec.lane(keys.names(place[keys.DAY_BYTES :])[0]).prefix()
 
 
-def _redrive(book: Book, fact: OperationFact, rows: Sequence[bytes], now: int) -> Iterator[Event]:
-    """What a command to redrive each would be answered; the command's id makes a repeat harmless."""
+def _no_lane(book: Book, place: bytes) -> None:
+    """What is discarded waits for nobody."""
+
+
+def _change(book: Book, fact: OperationFact, rows: Sequence[bytes], now: int) -> Iterator[Event]:
+    """What a command to each would be answered; the command's id makes a repeat harmless."""
     for row in rows:
         tenant, name = keys.names(row)
-        command = RedriveExecution(
+        command = _COMMANDS[fact.kind](
             tenant=tenant,
             job_id=ids.job_of(name),
             command_id=ids.operation_command_id(tenant, name, fact.operation),
@@ -267,12 +271,18 @@ def _redrive(book: Book, fact: OperationFact, rows: Sequence[bytes], now: int) -
             execution=name,
         )
         for event in decide(book, command, now):
-            is_done = isinstance(event, facts.ExecutionRedriven)
-            yield replace(event, operation=fact.operation) if is_done else event
+            if isinstance(event, facts.ExecutionRedriven | facts.ExecutionDiscarded):
+                event = replace(event, operation=fact.operation)
+            yield event
 
 
+_COMMANDS: Final[dict[str, type[RedriveExecution | DiscardExecution]]] = {
+    "redrive": RedriveExecution,
+    "discard": DiscardExecution,
+}
 KINDS: Final = {
-    "redrive": Kind(_dead_rows, _dead_lane, _redrive),
+    "redrive": Kind(_dead_rows, _dead_lane, _change),
+    "discard": Kind(_dead_rows, _no_lane, _change),
     "backfill": backfill.KIND,
     **job_operations.KINDS,
 }

@@ -28,9 +28,11 @@ from minutebook.domain.operation import (
 from minutebook.domain.refusal import Refusal, answered
 from minutebook.domain.state import ACTIVE, PAUSED
 
+DEAD_KINDS: Final = ("redrive", "discard")
+"""Kinds that are about dead executions."""
 JOB_KINDS: Final = ("pause", "resume", "cancel")
 """Kinds that are about jobs."""
-KINDS: Final = ("redrive", "backfill", *JOB_KINDS)
+KINDS: Final = ("redrive", "backfill", *JOB_KINDS, "discard")
 OPEN_MAX: Final = 100
 """Operations that are open at one time: each of them is looked at in every partition."""
 TEXT_CHARS_MAX: Final = 256

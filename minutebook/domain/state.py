@@ -144,11 +144,12 @@ class Execution(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class DeadExecution(Execution, array_like=True, frozen=True, gc=False):
-    """An execution given up, kept for a redrive: when and why."""
+    """An execution given up, kept for a redrive: when and why. A discarded one is redriven no more."""
 
     given_up_at: int = NONE_AT
     cause: str = ""
     error_type: str = ""
+    is_discarded: bool = False
 
 
 class Queue(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -26,6 +26,7 @@ from minutebook.domain.view_rows import (
     AlertRow,
     Attempt,
     DeadRow,
+    Discard,
     ExecutionRow,
     Headway,
     HotExecution,
@@ -317,6 +318,16 @@ def _redriven(view: PartitionView, event: facts.ExecutionRedriven) -> None:
         )
 
 
+def _discarded(view: PartitionView, event: facts.ExecutionDiscarded) -> None:
+    hot = view.open_execution(event.tenant, event.execution)
+    ended_at = view.touch(hot).ended_at
+    view.dirty["dead"][keys.dead_row(view.prefix, event.tenant, ended_at, event.execution)] = None
+    hot.row.discard = Discard(event.accepted_at, event.actor, event.reason, event.operation)
+    if not event.operation:
+        version = hot.job.progress.version
+        view.answer(event, "DiscardExecution", job_id=event.job_id, tenant=event.tenant, version=version)
+
+
 # -- answers, sessions, shared facts
 
 
@@ -429,6 +440,7 @@ FOLDS: Final[dict[type, Callable[[PartitionView, Any], None]]] = {
     facts.ExecutionExpired: _expired,
     facts.ExecutionCancelled: _execution_cancelled,
     facts.ExecutionRedriven: _redriven,
+    facts.ExecutionDiscarded: _discarded,
     facts.LimitDeclared: view_limits.declared,
     facts.LimitCopied: view_limits.copied,
     facts.PermitsAsked: view_limits.asked,

@@ -6,7 +6,8 @@ function of the row. The difference to those that it had is written when it leav
 between two commits is entered once.
 
 Entries of executions lie on shelves. On the shelf of its day (of `scheduled_at`) lies what ended and changes no more;
-on STANDING what is open, or was given up and may be redriven.
+on STANDING what is open, or was given up and may be redriven. One that was discarded keeps its status, and is counted
+once more as discarded.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ JOB_COUNTS: Final = "job_counts"
 EXECUTION_INDEX: Final = "execution_index"
 EXECUTION_COUNTS: Final = "execution_counts"
 EXECUTION_TOTALS: Final = "execution_totals"
-"""Counts by status over all shelves."""
+"""Counts by status, and of what was discarded, over all shelves."""
 FAMILIES: Final = (JOB_INDEX, JOB_COUNTS, EXECUTION_INDEX, EXECUTION_COUNTS, EXECUTION_TOTALS)
 
 STATUS: Final = b"s"
 LANE: Final = b"l"
 TAG: Final = b"t"
 ERROR: Final = b"e"
+DISCARDED: Final = b"d"
 
 STANDING: Final = 0xFFFF_FFFF
 """Number of the shelf of what may still change; those of days count from the epoch."""
@@ -164,8 +166,8 @@ def job_entries(prefix: bytes, job: HotJob, card: JobCard, status: str) -> Entri
 
 
 def is_history(row: ExecutionRow) -> bool:
-    """Whether an execution has ended for good: one that was given up may be redriven."""
-    return bool(row.outcome) and row.outcome != "dead"
+    """Whether an execution has ended for good: one that was given up may be redriven, unless it was discarded."""
+    return bool(row.outcome) and (row.outcome != "dead" or row.discard is not None)
 
 
 def day_shelf(row: ExecutionRow, kept_from: int) -> int:
@@ -175,7 +177,9 @@ def day_shelf(row: ExecutionRow, kept_from: int) -> int:
 
 
 def execution_entries(partition: int, kept_from: int, hot: HotExecution) -> Entries:
-    """Entries of an execution: by status, by task and queue, and of one given up by the type of its error."""
+    """Entries of an execution: by status, by task and queue, of one given up by the type of its error, and of a discarded one
+    that it is so.
+    """
     row, job, key = hot.row, hot.job, hot.key
     day = day_shelf(row, kept_from)
     by_status, by_lane = _filed_by(partition, day, job.tenant, row.last.status, hot.queue, hot.task)
@@ -184,8 +188,12 @@ def execution_entries(partition: int, kept_from: int, hot: HotExecution) -> Entr
     place = b"%b%b\0%b" % (key[start:tail], job.name, key[tail:])
     if row.outcome != "dead":
         return (by_status, place), (by_lane, place)
-    by_error = group_of(shelf_of(partition, day), job.tenant, ERROR, row.last.error_type)
-    return (by_status, place), (by_lane, place), (by_error, place)
+    shelf = shelf_of(partition, day)
+    by_error = group_of(shelf, job.tenant, ERROR, row.last.error_type)
+    entries = (by_status, place), (by_lane, place), (by_error, place)
+    if row.discard is None:
+        return entries
+    return (*entries, (group_of(shelf, job.tenant, DISCARDED), place))
 
 
 class IndexChanges:
@@ -251,9 +259,9 @@ def count_of(rows: Rows, family: str, group: bytes) -> int:
 
 
 def totals_of(moves: Counter[bytes]) -> Counter[bytes]:
-    """Changes of the counts by status over all shelves, from those of the groups of executions."""
+    """Changes of the counts over all shelves, from those of the groups of executions."""
     found: Counter[bytes] = Counter()
     for group, change in moves.items():
-        if group[_SHELF.size :].partition(b"\0")[2].startswith(STATUS):
+        if group[_SHELF.size :].partition(b"\0")[2].startswith((STATUS, DISCARDED)):
             found[group[:2] + group[_SHELF.size :]] += change
     return found

@@ -108,6 +108,11 @@ def counts_by_status(part: PartitionView, family: str, tenant: str) -> dict[str,
     return {group[len(head) : -1].decode(): count for group, count in _counts(part.rows, family, head)}
 
 
+def discarded(part: PartitionView, tenant: str) -> int:
+    """How many executions were discarded, of those that are kept."""
+    return index.count_of(part.rows, index.EXECUTION_TOTALS, group_of(part.prefix, tenant, index.DISCARDED))
+
+
 def tenants(part: PartitionView) -> Iterator[str]:
     """Tenants that have a job in a partition, by name: from one to the next."""
     start, end = part.prefix, keys.partition_prefix(part.partition + 1)

@@ -52,7 +52,7 @@ FAMILIES: Final = (
     "api_keys",
     "audit",
 )
-FORMAT: Final = 6
+FORMAT: Final = 7
 """Version of these rows: a view of another version is dropped and folded again."""
 
 MINUTE_MS: Final = 60_000
@@ -167,6 +167,15 @@ class Skip(msgspec.Struct, array_like=True, frozen=True, gc=False):
     count: int
 
 
+class Discard(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """That a dead execution needs no attention any more. `operation` empty = it was discarded alone."""
+
+    at: int
+    actor: str
+    reason: str
+    operation: str
+
+
 class ExecutionRow(msgspec.Struct, array_like=True, gc=False):
     """An execution with its attempts, oldest first, or (`skip`) a range of instants without any.
 
@@ -181,6 +190,7 @@ class ExecutionRow(msgspec.Struct, array_like=True, gc=False):
     skip: Skip | None = None
     generation: int = 0
     lane: tuple[str, str] | None = None
+    discard: Discard | None = None
 
 
 class CommandRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -253,7 +263,7 @@ class TaskRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class DeadRow(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """An execution given up and not redriven since."""
+    """An execution given up, and neither redriven nor discarded since."""
 
     cause: str
     error_type: str

@@ -242,6 +242,7 @@ _READERS: Final[dict[type[Event], tuple[str, Callable[[Any, Wanted], Iterator[_F
     facts.ExecutionExpired: ("expired", _of_execution),
     facts.ExecutionDead: ("dead", _of_execution),
     facts.ExecutionRedriven: ("redriven", _of_execution),
+    facts.ExecutionDiscarded: ("discarded", _of_execution),
     facts.ReportRefused: ("report_refused", _of_execution),
     facts.AlertRaised: ("alerted", _of_job),
 }

@@ -217,6 +217,11 @@ def _redriven(said: dict[str, Any], step: Step) -> str:
     return f"It was redriven{_who(said)}{of}{payload}{_why(said)}; attempt {said['attempt']} follows"
 
 
+def _discarded(said: dict[str, Any], step: Step) -> str:
+    of = f" in operation {said['operation']}" if said["operation"] else ""
+    return f"It was discarded{_who(said)}{of}{_why(said)}; it needs no attention any more"
+
+
 def _report_refused(said: dict[str, Any], step: Step) -> str:
     return f"A report ({said['kind']}) of {said['session']} changed nothing: {said['reason']}"
 
@@ -253,6 +258,7 @@ WORDS: Final[dict[str, Callable[[dict[str, Any], Step], str]]] = {
     "expired": _expired,
     "dead": _dead,
     "redriven": _redriven,
+    "discarded": _discarded,
     "report_refused": _report_refused,
     "alerted": _alerted,
 }

@@ -34,6 +34,7 @@ _TOLD: Final = (
     "snoozed",
     "returned",
     "redriven",
+    "discarded",
     "stuck",
     "succeeded",
     "dead",

@@ -25,6 +25,7 @@ from minutebook.domain.commands import (
     DeclareCalendar,
     DeclareQueue,
     DeleteCalendar,
+    DiscardExecution,
     EditJob,
     PauseJob,
     RedriveExecution,
@@ -289,6 +290,10 @@ class InMemoryScheduler:
             **self._about(job_of(execution_id)), execution=execution_id, payload=edited
         )
         self._decide(command)
+
+    def discard(self, execution_id: str) -> None:
+        """A dead execution needs no attention any more, which is final. Raises RefusedError for others."""
+        self._decide(DiscardExecution(**self._about(job_of(execution_id)), execution=execution_id))
 
     # -- time
 

@@ -78,6 +78,8 @@ WRITES = [
 OPERATES = [
     ("POST", "/v1/executions/a:1/redrive"),
     ("POST", "/v1/dead-letters/redrive"),
+    ("POST", "/v1/executions/a:1/discard"),
+    ("POST", "/v1/dead-letters/discard"),
     ("POST", "/v1/jobs/a/purge"),
     ("POST", "/v1/operations"),
     ("POST", "/v1/operations/a/cancel"),

@@ -291,6 +291,12 @@ def test_dead_execution_is_found_shown_and_redriven(
     assert run("execution", "redrive", name, "--payload", '{"n": 2}', "--yes", "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["generation"] == 1
     assert run("execution", "redrive", name, "--yes") == 4
+    assert run("execution", "discard", name, "--yes") == 4
+    come(world)
+    fail(world, name, "LookupError")
+    assert run("execution", "discard", name, "--reason", "sent by hand", "--yes") == 0
+    assert ": sent by hand" in capsys.readouterr().out
+    assert run("execution", "redrive", name, "--yes") == 4
 
 
 def test_execution_is_cancelled(run: Run, world: Installation, capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,6 +75,8 @@ LINES = {
     "purge_job": "job purge z --yes",
     "put_job": "apply FILE",
     "quiet_worker": "worker quiet w",
+    "discard_dead_letters": "dead-letter discard --all --yes",
+    "discard_execution": "execution discard a:1 --yes",
     "redrive_dead_letters": "dead-letter redrive --all --yes",
     "redrive_execution": "execution redrive a:1 --yes",
     "resume_job": "job resume a",
@@ -165,6 +167,12 @@ def test_what_destroys_asks_before() -> None:
 
 
 def test_many_at_once_can_be_tried_before() -> None:
-    many = {("apply",), ("dead-letter", "redrive"), ("job", "backfill"), ("operation", "start")}
+    many = {
+        ("apply",),
+        ("dead-letter", "discard"),
+        ("dead-letter", "redrive"),
+        ("job", "backfill"),
+        ("operation", "start"),
+    }
     trying = {words for words, command in commands() if "dry_run" in {one.name for one in command.params}}
     assert many <= trying

@@ -144,3 +144,34 @@ async def test_other_tenant_sees_nothing_and_cannot_use_the_cursor(
 async def test_senseless_query_is_refused(query: str, api: httpx.AsyncClient) -> None:
     answer = await api.get(f"/v1/dead-letters?{query}")
     assert (answer.status_code, answer.json()["code"]) == (400, "bad-parameter")
+
+
+async def test_a_discarded_one_leaves_the_list_and_the_overview_and_stays_on_record(
+    callers: Callers, world: Installation
+) -> None:
+    api = callers["operator"]
+    await give_up(world, api, ["a", "b"])
+    name = f"a:{NOW}"
+    answer = await api.post(f"/v1/executions/{name}/discard", json={"reason": "sent by hand"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == (await api.get(f"/v1/executions/{name}")).json()
+    assert answer.json()["outcome"] == "dead"
+    told = answer.json()["discarded"]
+    assert (told["at"], told["reason"], told["operation"]) == (AT, "sent by hand", None)
+    assert told["actor"]
+    assert await pages(api, "") == [["b"]]
+    overview = (await api.get("/v1/overview")).json()
+    assert (overview["dead_letters"], overview["executions"]) == (1, {"failed": 2})
+    refused = await api.post(f"/v1/executions/{name}/redrive")
+    assert (refused.status_code, refused.json()["code"]) == (409, "discarded")
+    again = await api.post(f"/v1/executions/{name}/discard", json={"reason": "once more"})
+    assert again.json()["discarded"] == told
+
+
+async def test_what_is_not_dead_is_not_discarded(callers: Callers, world: Installation) -> None:
+    api = callers["operator"]
+    await create(api, {"id": "a", "task": "t"})
+    come(world)
+    refused = await api.post(f"/v1/executions/a:{NOW}/discard")
+    assert (refused.status_code, refused.json()["code"]) == (409, "not-dead")
+    assert (await api.post("/v1/executions/b:1/discard")).status_code == 404

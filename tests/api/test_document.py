@@ -22,7 +22,9 @@ OPERATIONS = {
     for path, methods in DOCUMENT["paths"].items()
     for method, operation in methods.items()
 }
-WITH_KEY = [name for name in OPERATIONS if name.endswith(("/operations", "/redrive", "/backfill"))]
+WITH_KEY = [
+    name for name in OPERATIONS if name.endswith(("/operations", "/redrive", "/backfill", "letters/discard"))
+]
 """Idempotency-Key is required but for a dry run, which no schema of a header can say."""
 WITH_RANGE = ["GET /v1/upcoming"]
 """`until` must lie after `from`, which no schema of one name can say."""

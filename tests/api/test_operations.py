@@ -312,3 +312,21 @@ async def test_redrive_of_one_execution_leaves_operations_alone(
     await api.post(f"/v1/executions/a:{NOW}/redrive")
     operate_to_the_end(world)
     assert (await read(api, name))["progress"] == {"matched": 1, "done": 1, "refused": 0, "left": 0}
+
+
+async def test_everything_that_fits_is_discarded(api: httpx.AsyncClient, world: Installation) -> None:
+    await give_up(world, api, NAMES)
+    world.clock.advance(5)
+    counted = await api.post("/v1/dead-letters/discard", json={"filter": {}, "dry_run": True})
+    assert counted.json()["matched"] == len(NAMES)
+    body = {"filter": {"task": "t"}, "reason": "no longer wanted"}
+    assert (await api.post("/v1/dead-letters/discard", json=body)).status_code == 400, "the key is required"
+    answer = await api.post("/v1/dead-letters/discard", json=body, headers={"idempotency-key": "k"})
+    assert (answer.status_code, answer.json()["kind"]) == (202, "discard"), answer.text
+    world.clock.advance(5)
+    operate_to_the_end(world)
+    ended = await read(api, answer.json()["id"])
+    assert ended["progress"] == {"matched": 12, "done": 12, "refused": 0, "left": 0}
+    assert await pages(api, "") == [[]]
+    found = (await api.get(f"/v1/executions/j00:{NOW}")).json()["discarded"]
+    assert (found["operation"], found["reason"]) == (ended["id"], "no longer wanted")

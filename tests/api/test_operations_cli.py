@@ -179,3 +179,15 @@ def test_looking_can_be_stopped_and_the_operation_goes_on(
     assert "It goes on." in shown.err
     assert run("operation", "list", "-o", "json") == 0
     assert [item["state"] for item in json.loads(capsys.readouterr().out)] == ["running"]
+
+
+def test_many_are_discarded_and_watched_to_the_end(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("dead-letter", "discard") == 2
+    assert run("dead-letter", "discard", "--all") == 2, "nobody is there to be asked"
+    assert run("dead-letter", "discard", "--all", "--dry-run") == 0
+    assert "3 dead executions fit; nothing was changed." in capsys.readouterr().err
+    assert run("dead-letter", "discard", "--all", "--yes", "--watch", "-o", "json") == 0
+    done = json.loads(capsys.readouterr().out)
+    assert (done["kind"], done["progress"]["done"]) == ("discard", 3)
+    assert run("dead-letter", "list", "-o", "jsonl") == 0
+    assert capsys.readouterr().out == ""

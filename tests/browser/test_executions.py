@@ -62,7 +62,7 @@ def test_a_dead_letter_is_read_and_run_again(visit: Visit, served: Served, tmp_p
 
     payload = page.get_by_label(re.compile("^Payload JSON"))
     payload.fill('{"n": "x"}')
-    page.get_by_label(re.compile("^Reason")).fill("the number was a text")
+    page.locator("#redrive-reason").fill("the number was a text")
     page.get_by_role("button", name="Redrive").click()
     assert "payload/n" in page.get_by_role("alert").inner_text()
     assert payload.input_value() == '{"n": "x"}'
@@ -100,6 +100,33 @@ def test_all_that_match_are_counted_then_run_again(visit: Visit, served: Served)
         2,
         50,
     )
+
+
+def test_dead_letters_are_discarded_one_or_many(visit: Visit, served: Served) -> None:
+    first, _, _ = give_up(served, "gone-a", "gone-b", "gone-c", task="gone.task")
+    page = visit.log_in().page
+    page.goto(f"/executions/{first}")
+    page.locator("summary", has_text="Discard").click()
+    page.locator("#do-discard-reason").fill("sent by hand")
+    page.get_by_label("It can be redriven no more.").check()
+    page.get_by_role("button", name="Discard this execution").click()
+    assert page.get_by_role("status").inner_text() == "The execution is discarded."
+    assert ": sent by hand" in page.locator("main dl.facts").inner_text()
+    assert page.locator("#redrive").count() == 0
+    check_page(visit)
+
+    page.goto("/dead-letters?task=gone.task")
+    assert page.locator("form.list tbody tr").count() == 2
+    page.locator("form.list tbody input[type=checkbox]").first.check()
+    page.get_by_role("button", name="Discard selected").click()
+    assert page.get_by_role("status").inner_text() == "1 of 1 discarded."
+    page.get_by_role("button", name="Discard all that match…").click()
+    assert "1 would be discarded, which is final" in page.locator("#counted").inner_text()
+    page.get_by_role("button", name="Discard 1").click()
+    page.wait_for_url("**/operations/*")
+    served.do(runs.operate_to_the_end)
+    page.goto("/dead-letters?task=gone.task")
+    assert "No dead letter fits" in page.locator("main").inner_text()
 
 
 def test_an_open_execution_is_cancelled(visit: Visit, served: Served) -> None:

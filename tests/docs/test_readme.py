@@ -20,7 +20,12 @@ from minutebook.client.calendar_models import CalendarRequest
 from minutebook.client.change_models import JobChange, ResumeRequest
 from minutebook.client.key_models import KeyRequest
 from minutebook.client.models import LimitRequest, PauseRequest, ReasonRequest, RedriveRequest
-from minutebook.client.operation_models import BackfillRequest, OperationRequest, RedriveManyRequest
+from minutebook.client.operation_models import (
+    BackfillRequest,
+    DiscardManyRequest,
+    OperationRequest,
+    RedriveManyRequest,
+)
 from minutebook.client.preview_models import PreviewRequest
 from minutebook.domain.notify import fault
 from minutebook.worker.context import Phase
@@ -42,6 +47,8 @@ PATH_PARTS = (
 ACTIONS: dict[str, type[msgspec.Struct]] = {
     "/v1/executions/{execution_id}/redrive": RedriveRequest,
     "/v1/dead-letters/redrive": RedriveManyRequest,
+    "/v1/executions/{execution_id}/discard": ReasonRequest,
+    "/v1/dead-letters/discard": DiscardManyRequest,
     "/v1/jobs/{job_id}/backfill": BackfillRequest,
     "/v1/operations": OperationRequest,
     "/v1/jobs/{job_id}": JobChange,

@@ -15,6 +15,7 @@ from minutebook.domain.commands import (
     DeclareLimit,
     DeclareQueue,
     DeclareTask,
+    DiscardExecution,
     EditJob,
     PauseLimit,
     PauseQueue,
@@ -186,6 +187,24 @@ def redrive_operation() -> Scene:
     scene.say(
         StartOperation(**about, kind="redrive", filter=OperationFilter(error_type="ValueError"), rate_per_s=5)
     )
+    scene.go(10_000)
+    return scene
+
+
+@history
+def discard_operation() -> Scene:
+    """One that was given up is discarded, and refused to a redrive; then all that are left, over two partitions."""
+    scene = Scene(2)
+    scene.add_worker(slots=8, ending=lambda name: "permanent")
+    for number in range(5):
+        scene.submit(f"j{number}")
+    execution = ids.execution_id("j0", scene.now)
+    scene.go(5_000)
+    scene.say(DiscardExecution(**_of("j0"), **scene.about(), execution=execution, reason="sent by hand"))
+    scene.go(1_000)
+    scene.say(RedriveExecution(**_of("j0"), **scene.about(), execution=execution))
+    about = {"tenant": TENANT, "operation": "away", "reason": "no longer wanted"} | scene.about()
+    scene.say(StartOperation(**about, kind="discard", filter=OperationFilter(error_type="ValueError")))
     scene.go(10_000)
     return scene
 

@@ -14,6 +14,7 @@ from minutebook.domain.commands import (
     DeclareQueue,
     DeclareTask,
     DeleteLimit,
+    DiscardExecution,
     DrainQueue,
     PauseLimit,
     PauseQueue,
@@ -120,6 +121,7 @@ class BusyLog:
             self._cancel_execution,
             self._redrive,
             self._redrive,
+            self._discard,
             self._overrun,
             self._pause,
             self._limit,
@@ -310,7 +312,9 @@ class BusyLog:
             row = CancelledByTask(*keys.names(held.key), held.token, "no longer wanted")
             self.maker.report(Report(held.execution.session, 1, cancelled=[row]))
 
-    def _ask(self, kind: type[CancelExecution | RedriveExecution], row: bytes, **more: bytes) -> None:
+    def _ask(
+        self, kind: type[CancelExecution | RedriveExecution | DiscardExecution], row: bytes, **more: bytes
+    ) -> None:
         tenant, name = keys.names(row)
         self.maker.command(
             kind(
@@ -334,6 +338,11 @@ class BusyLog:
         if dead:
             more = {"payload": b'"other"'} if self._random.random() < 0.5 else {}
             self._ask(RedriveExecution, self._random.choice(dead), **more)
+
+    def _discard(self) -> None:
+        dead = [key[4:] for key, _ in self.maker.book.dead.scan(b"")]
+        if dead:
+            self._ask(DiscardExecution, self._random.choice(dead))
 
     def _overrun(self) -> None:
         now = self.maker.clock.now()

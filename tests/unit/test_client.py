@@ -31,11 +31,11 @@ from minutebook.client import (
     UnavailableError,
 )
 from minutebook.client.change_models import JobVersionPage
+from minutebook.client.dead_letter_models import DeadLetterPage
 from minutebook.client.list_models import DueSoon, ExecutionsPage, JobPage, Lateness, Overview
 from minutebook.client.models import (
     AlertPage,
     Counts,
-    DeadLetterPage,
     Execution,
     ExecutionPage,
     Outcome,
