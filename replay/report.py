@@ -8,6 +8,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from minutebook.client.times import format_instant
+from minutebook.log.last_audit import LastVerify, Place
 from replay.heads import Head, Heads
 
 EQUAL: Final = "equal"
@@ -90,6 +92,20 @@ def heads_of(report: Report) -> Heads:
             for item in report.partitions
             if item.position >= item.start
         },
+    )
+
+
+def last_of(report: Report, made_at: int) -> LastVerify:
+    """The audit in short, for those who only ask how it went. `made_at`: ms since the epoch, UTC."""
+    first = report.findings[0] if report.findings else None
+    return LastVerify(
+        made_at=format_instant(made_at),
+        ok=report.ok,
+        is_interrupted=report.is_interrupted(),
+        records=sum(item.records for item in report.partitions),
+        through=[Place(partition=item.partition, position=item.position) for item in report.partitions],
+        findings=len(report.findings),
+        first=None if first is None else Place(partition=first.partition, position=first.offset),
     )
 
 

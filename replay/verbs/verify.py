@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from minutebook.clock import SystemClock
 from minutebook.errors import SettingsError
+from minutebook.log.last_audit import keep_last
 from replay.heads import Heads, read_heads, write_heads
-from replay.report import heads_of, write_json, write_table
+from replay.report import heads_of, last_of, write_json, write_table
 from replay.tenant_files import holds_tenant
 from replay.verbs.common import (
     ExitCode,
@@ -88,6 +90,15 @@ def verify_log(
             show_default="one a core",
         ),
     ] = len(os.sched_getaffinity(0)),
+    reports: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            help="Folder for the result in short, `last-verify.json`, which the page of the audit log shows.",
+            file_okay=False,
+            envvar="MINUTEBOOK_REPLAY_REPORT",
+        ),
+    ] = None,
     output: Output = "table",
 ) -> None:
     """Check every record of the log, fold it again, and compare with the copies.
@@ -96,7 +107,7 @@ def verify_log(
     another audit. 5: Kafka cannot be reached. 6: a process died. 130: interrupted.
     """
     if files is not None and holds_tenant(files):
-        if checkpoints or partition or until or heads or against or resume:
+        if checkpoints or partition or until or heads or against or resume or reports:
             raise typer.BadParameter(
                 "holds one tenant's part: only --within can be asked of it", param_hint="--files"
             )
@@ -121,6 +132,9 @@ def verify_log(
                 processes=processes,
                 is_stopped=is_stopped,
             )
+    if reports is not None:
+        with told():
+            keep_last(reports, last_of(report, SystemClock().now()))
     if output == "json":
         typer.echo(write_json(report))
     else:
