@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw
 
+from api.actors import parts_of
 from minutebook.client.change_models import JobVersion
 from minutebook.client.dead_letter_models import DeadLetter
 from minutebook.client.models import (
@@ -100,8 +101,17 @@ def version_body(job_id: str, row: JobRow) -> JobVersion:
     """One version of a job."""
     shown = job_body(job_id, row, Progress("", NONE_AT))
     body = msgspec.json.decode(msgspec.json.encode(create_body(shown)), type=JobRequest)
+    parts = parts_of(row.actor)
     return JobVersion(
-        version=row.version, changed_at=format_instant(row.accepted_at), reason=row.reason, body=body
+        version=row.version,
+        changed_at=format_instant(row.accepted_at),
+        reason=row.reason,
+        body=body,
+        actor=row.actor,
+        key_id=parts.key,
+        via=parts.via,  # type: ignore[arg-type]  # one of them, or it is no actor of ours
+        address=parts.address,
+        operation_id=parts.operation,
     )
 
 

@@ -13,7 +13,8 @@ from api.auth import Caller, Scope
 from api.decisions import code_of
 from api.parameters import open_cursor, seal_cursor
 from api.services import Services
-from minutebook.client.audit_models import AuditEntry, AuditPage, LogPosition, SubjectKind, Via
+from minutebook.client.audit_models import AuditEntry, AuditPage, LogPosition, SubjectKind
+from minutebook.client.models import Via
 from minutebook.domain.subjects import KIND_OF, name_in
 from minutebook.domain.view_audit import AT_MAX, Audited, place_of
 from minutebook.times import format_instant

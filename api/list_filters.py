@@ -13,22 +13,30 @@ from minutebook.times import parse_instant
 
 JOB_STATUSES: Final = get_args(JobStatus)
 ATTEMPT_STATUSES: Final = get_args(AttemptStatus)
-JOB_ORDERS: Final = ("-created", "created")
+JOB_ORDERS: Final = ("-created", "created", "due", "-due")
 EXECUTION_ORDERS: Final = ("-scheduled", "scheduled")
-JOB_FILTERS: Final = ("status", "task", "queue", "tag", "from", "until")
+DUE_FILTERS: Final = ("due_from", "due_until")
+JOB_FILTERS: Final = ("status", "task", "queue", "tag", "from", "until", *DUE_FILTERS)
 EXECUTION_FILTERS: Final = ("status", "task", "queue", "job_id", "error_type", "from", "until")
 ERROR_TYPE_MAX: Final = 256
 _NAMES: Final = ("task", "queue", "tag", "job_id")
 
 
 class ListFilter(NamedTuple):
-    """Which rows, from which instant up to which, not included, and in which direction; `job_id` empty = any."""
+    """Which rows, from which instant up to which, not included, and in which direction; `job_id` empty = any.
+
+    `is_by_due`: the instants are those that come next, and `created` bounds when a job was created.
+    """
 
     wanted: Filter
     job_id: str = ""
     from_at: int = 0
     until_at: int = LAST_AT
     is_ascending: bool = False
+    is_by_due: bool = False
+    created: tuple[int, int] = (0, LAST_AT)
+    due: tuple[int, int] | None = None
+    """Bounds of the next instant where rows go by another one; None = whatever it is."""
 
     def span(self, place: bytes) -> Span:
         """Where to read from `place` on; from the start where it is empty."""
@@ -36,8 +44,19 @@ class ListFilter(NamedTuple):
 
 
 def job_filter(query: Mapping[str, str]) -> ListFilter:
-    """The filter of a list of jobs. Raises Refused (bad-parameter)."""
-    return _filter(query, JOB_STATUSES, JOB_ORDERS)
+    """The filter of a list of jobs: with a bound on what is due they go by that. Raises Refused (bad-parameter)."""
+    is_bound = any(name in query for name in DUE_FILTERS)
+    order = query.get("order", "due" if is_bound else JOB_ORDERS[0])
+    found = _filter({**query, "order": order}, JOB_STATUSES, JOB_ORDERS)
+    due = _instant(query, "due_from", 0), _instant(query, "due_until", LAST_AT)
+    if not order.endswith("due"):
+        return found._replace(due=due if is_bound else None)
+    return found._replace(
+        from_at=due[0],
+        until_at=due[1],
+        is_by_due=True,
+        created=(found.from_at, found.until_at),
+    )
 
 
 def execution_filter(query: Mapping[str, str]) -> ListFilter:

@@ -18,11 +18,19 @@ from api.services import Services
 from api.view import View
 from minutebook.client.list_models import DueSoon, ExecutionSummary, Lateness, Overview
 from minutebook.client.models import AttemptStatus, Job, JobStatus
-from minutebook.domain import view_index, view_lists, view_starts
+from minutebook.domain import view_coming, view_index, view_lists, view_starts
 from minutebook.domain.view import PartitionView
 from minutebook.domain.view_due import due_counts
 from minutebook.domain.view_lists import Filter, Found
-from minutebook.domain.view_rows import MINUTE_MS, ExecutionRow, JobRow, execution_row, job_row
+from minutebook.domain.view_rows import (
+    MINUTE_MS,
+    ExecutionRow,
+    JobRow,
+    Progress,
+    card_of,
+    execution_row,
+    job_row,
+)
 from minutebook.times import format_instant
 
 _Entry = tuple[bytes, bytes, PartitionView]
@@ -39,7 +47,15 @@ def list_jobs(
     """Up to `limit` jobs from `place` on (empty = the start), and the place of the next page (empty = there is none)."""
     view, span = services.view, asked.span(place)
     view.commit_all()
-    walks = (_with(part, view_lists.jobs(part, tenant, asked.wanted, span)) for part in view.parts)
+    walks = (
+        _with(
+            part,
+            view_coming.jobs_by_due(part, tenant, span)
+            if asked.is_by_due
+            else view_lists.jobs(part, tenant, asked.wanted, span),
+        )
+        for part in view.parts
+    )
     found = _side_by_side(walks, asked)
     items: list[Job] = []
     for number, (at, _, part) in enumerate(found):
@@ -47,14 +63,17 @@ def list_jobs(
             return items, at
         job_id = view_index.job_of_place(at)
         job = part.job(tenant, job_id)
-        if job is not None and _fits_job(asked.wanted, job[0], job[1].status):
+        if job is not None and _fits_job(asked, *job):
             items.append(job_body(job_id, *job))
     return items, b""
 
 
-def _fits_job(wanted: Filter, row: JobRow, status: str) -> bool:
+def _fits_job(asked: ListFilter, row: JobRow, progress: Progress) -> bool:
+    wanted, (created_from, created_until) = asked.wanted, asked.created
     return (
-        wanted.status in ("", status)
+        created_from <= card_of(row).created_at < created_until
+        and (asked.due is None or asked.due[0] <= progress.coming_at < asked.due[1])
+        and wanted.status in ("", progress.status)
         and wanted.task in ("", row.task)
         and wanted.queue in ("", row.queue)
         and (not wanted.tag or wanted.tag in row.tags)

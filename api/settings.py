@@ -83,6 +83,11 @@ class ApiSettings(BaseSettings):
     checkpoint_dir: Path = Field(
         default=Path("data/checkpoints"), description="where `POST /checkpoint` puts copies of the view"
     )
+    reports_dir: Path | None = Field(
+        default=None,
+        description="folder to which `python -m replay verify` and `completeness` write (`--report`): the page of the audit "
+        "log shows their last results",
+    )
     keys: dict[str, KeyHolder] = Field(
         default={}, description="JSON: SHA-256 in hex of a key -> its `tenant` and `role`"
     )

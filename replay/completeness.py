@@ -9,6 +9,7 @@ import msgspec
 
 from minutebook.history.completeness import ENDS, Completeness
 from minutebook.history.ledger import MISSING, PENDING, RAN, Range
+from minutebook.log.last_audit import Accounted, LastCompleteness
 from minutebook.schedule.zones import TZDATA_VERSION
 from minutebook.times import format_instant
 from replay.frames import check_whole, frames_of, reader_of
@@ -79,6 +80,18 @@ class CompletenessReport(msgspec.Struct, kw_only=True):
     def is_to_the_end(self) -> bool:
         """Whether the log says something through the last instant asked for."""
         return not self.behind_the_log and not any(part.void_at_end for part in self.partitions)
+
+
+def last_of(report: CompletenessReport, made_at: int) -> LastCompleteness:
+    """A report in short, for those who only ask how it went. `made_at`: ms since the epoch, UTC."""
+    tenants = {item.tenant: Accounted(implied=item.implied, missing=item.missing) for item in report.tenants}
+    return LastCompleteness(
+        made_at=format_instant(made_at),
+        first_at=report.first_at,
+        last_at=report.last_at,
+        tenants=tenants,
+        behind_the_log=report.behind_the_log,
+    )
 
 
 def completeness(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -10,6 +10,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from minutebook.log.last_audit import LastVerify, Place
+from minutebook.times import format_instant
 from replay.heads import Head, Heads
 
 EQUAL: Final = "equal"
@@ -92,6 +94,21 @@ def heads_of(report: Report) -> Heads:
             for item in report.partitions
             if item.position >= item.start
         },
+    )
+
+
+def last_of(report: Report, made_at: int, more: Sequence[Finding] = ()) -> LastVerify:
+    """The audit in short, for those who only ask how it went, with what else was found. `made_at`: ms since the epoch, UTC."""
+    findings = [*report.findings, *more]
+    first = findings[0] if findings else None
+    return LastVerify(
+        made_at=format_instant(made_at),
+        ok=report.ok,
+        is_interrupted=report.is_interrupted(),
+        records=sum(item.records for item in report.partitions),
+        through=[Place(partition=item.partition, position=item.position) for item in report.partitions],
+        findings=len(findings),
+        first=None if first is None else Place(partition=first.partition, position=first.offset),
     )
 
 

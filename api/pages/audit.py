@@ -12,10 +12,12 @@ from api.pages.access import Seen, page_router, ready
 from api.pages.doing import Refusal, refusal
 from api.pages.filters import filtered, show_filter
 from api.pages.forms import Form
+from api.pages.last_audits import last_of
 from api.pages.live import show_live
 from api.parameters import query_of
 from api.problems import Refused
 from api.routes.audit_log import FILTERS, audit_filter
+from api.services import Services
 from minutebook.client.audit_models import AuditPage
 
 router = page_router()
@@ -42,22 +44,30 @@ async def show_audit(request: Request, caller: Auditing) -> Response:
         given = query_of(request, *FILTERS, "cursor")
         query = {name: value for name, value in given.items() if value}
         page = audit_page(services, caller, audit_filter(query), _ROWS, query.get("cursor"))
-        return _show(request, page, query)
+        return await _show(request, services, caller, page, query)
     except Refused as error:
         if error.code != "bad-parameter":
             raise
-        return _show(request, AuditPage([], None), {}, refusal(request, error, Form({})))
+        refused = refusal(request, error, Form({}))
+        return await _show(request, services, caller, AuditPage([], None), {}, refused)
 
 
-def _show(
-    request: Request, page: AuditPage, query: dict[str, str], refused: Refusal | None = None
+async def _show(
+    request: Request,
+    services: Services,
+    caller: Caller,
+    page: AuditPage,
+    query: dict[str, str],
+    refused: Refusal | None = None,
 ) -> Response:
+    last = await last_of(services.settings.reports_dir, caller.tenant)
     return show_live(
         request,
         "audit",
         _KINDS,
         200 if refused is None else refused.status,
         page=page,
+        last=last,
         query=query,
         refused=refused,
         pages=PAGES,

@@ -10,7 +10,7 @@ from fastapi import Depends, Request, Response
 
 from api.auth import Caller, Scope
 from api.decisions import Asked
-from api.list_filters import JOB_FILTERS, JOB_ORDERS, JOB_STATUSES
+from api.list_filters import DUE_FILTERS, JOB_FILTERS, JOB_ORDERS, JOB_STATUSES
 from api.operation_bodies import OperationWish, read_operation
 from api.pages.access import Seen, page_router, ready
 from api.pages.doing import Refusal, asked_in, check_confirmed, reason_in, refusal, refusal_line
@@ -174,6 +174,8 @@ async def _page(
         page = jobs_page(services, caller, listed | {"limit": _ROWS})
     except Refused as error:
         refused, page = refusal(request, error, Form({})), JobPage([], None)
+    is_bound = any(name in query for name in DUE_FILTERS)
+    order = query.get("order", "due" if is_bound else JOB_ORDERS[0])
     columns = [name for name in query.get("columns", _SHOWN).split(",") if name in COLUMNS]
     typed = request.query_params.get("filter", "")
     return render(
@@ -186,9 +188,11 @@ async def _page(
         columns=columns,
         all_columns=COLUMNS,
         statuses=JOB_STATUSES,
-        order=query.get("order", JOB_ORDERS[0]),
+        order=order,
+        is_by_due=order.endswith("due"),
         refused=refused,
         counted=shown.get("counted"),
         kind=shown.get("kind", ""),
-        can_be_all=query.get("status", "active") in ("active", "paused"),
+        # What is due when changes with each run: an operation on all has no such filter.
+        can_be_all=query.get("status", "active") in ("active", "paused") and not is_bound,
     )

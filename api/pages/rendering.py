@@ -66,6 +66,7 @@ _environment: Final = Environment(
     lstrip_blocks=True,
 )
 _environment.filters |= {
+    "later": texts.later,
     "show_instant": texts.show_instant,
     "show_duration": texts.show_duration,
     "show_ms": texts.show_ms,

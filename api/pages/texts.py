@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from minutebook.times import datetime_of, parse_duration, parse_instant
+from minutebook.times import datetime_of, format_instant, parse_duration, parse_instant
 
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
@@ -17,6 +17,11 @@ def show_instant(text: str) -> str:
     at = parse_instant(text)
     shown = datetime_of(at).isoformat(sep=" ", timespec="milliseconds" if at % 1000 else "seconds")
     return shown.removesuffix("+00:00")
+
+
+def later(text: str, ms: int) -> str:
+    """The RFC 3339 instant so long after another one."""
+    return format_instant(parse_instant(text) + ms)
 
 
 def show_clock(text: str, beside: str) -> str:

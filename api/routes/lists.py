@@ -52,7 +52,14 @@ def _instants(what: str) -> tuple[dict[str, Any], ...]:
             _QUEUE,
             query_name("tag", "Only those with this tag.", maxLength=128),
             *_instants("created"),
-            query_name("order", "`-created`: the latest first.", enum=list(JOB_ORDERS), default="-created"),
+            query_name("due_from", "Only those whose next instant is then or later.", format="date-time"),
+            query_name("due_until", "Only those whose next instant is before.", format="date-time"),
+            query_name(
+                "order",
+                "`-created`: the latest first, the default; `due`: by the next instant, the default beside "
+                "`due_from` and `due_until`.",
+                enum=list(JOB_ORDERS),
+            ),
             LIMIT,
             CURSOR,
             AFTER,
@@ -62,7 +69,8 @@ def _instants(what: str) -> tuple[dict[str, Any], ...]:
     ),
 )
 async def list_jobs(request: Request, caller: Reading) -> Response:
-    """List jobs by the instant at which they were created. A page may end early, and still have a next one."""
+    """List jobs by the instant at which they were created, or by their next one. A page may end early, and still have a
+    next one."""
     services = services_of(request)
     check_accept(request)
     query = query_of(request, *JOB_FILTERS, "order", "limit", "cursor")

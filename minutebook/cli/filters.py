@@ -13,7 +13,7 @@ _CLIENT_NAMES: Final = {
     "execution": {"from": "scheduled_from", "until": "scheduled_until"},
 }
 """List -> names of the grammar that its call has otherwise."""
-JOB_NAMES: Final = ("status", "task", "queue", "tag", "from", "until", "order")
+JOB_NAMES: Final = ("status", "task", "queue", "tag", "from", "until", "due_from", "due_until", "order")
 EXECUTION_NAMES: Final = ("status", "task", "queue", "job_id", "error_type", "from", "until", "order")
 
 Words = Annotated[

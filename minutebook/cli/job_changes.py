@@ -47,7 +47,7 @@ from minutebook.client import (
 app.command()(backfill)
 app.command("list")(list_jobs)
 app.command()(tail)
-_VERSIONS: Final = ("version", "changed", "task", "when", "reason")
+_VERSIONS: Final = ("version", "changed", "by", "from", "task", "when", "reason")
 
 
 @app.command()
@@ -201,7 +201,9 @@ def versions(job: JobId, output: Output = Format.TABLE) -> None:
 
 def _version_row(item: JobVersion) -> tuple[object, ...]:
     body = item.body
-    return item.version, item.changed_at, body.task, rule_of(body), item.reason
+    who = f"operation {item.operation_id}" if item.operation_id else item.key_id or item.actor or None
+    origin = " ".join(part for part in (item.via, item.address) if part)
+    return item.version, item.changed_at, who, origin or None, body.task, rule_of(body), item.reason
 
 
 def _defaults(names: list[str], given: dict[str, Any]) -> dict[str, None]:

@@ -27,7 +27,9 @@ EXECUTIONS: Final = (
     "worker",
     "error",
 )
-Order = Annotated[str | None, typer.Option(help="created or -created, the latest first.")]
+Order = Annotated[
+    str | None, typer.Option(help="created or -created, the latest first; due or -due, by the next instant.")
+]
 ScheduledOrder = Annotated[str | None, typer.Option(help="scheduled or -scheduled, the latest first.")]
 
 
@@ -39,6 +41,10 @@ def list_jobs(
     tag: Annotated[str | None, typer.Option(help="Only those with this tag.")] = None,
     created_from: From = None,
     created_until: Until = None,
+    due_from: Annotated[
+        str | None, typer.Option(help="Only those whose next instant is then or later; the earliest first.")
+    ] = None,
+    due_until: Annotated[str | None, typer.Option(help="Only those whose next instant is before.")] = None,
     order: Order = None,
     limit: Limit = ALL_LIMIT,
     everything: All = False,
@@ -46,7 +52,8 @@ def list_jobs(
 ) -> None:
     """List jobs, the latest created first."""
     options = {"status": status, "task": task, "queue": queue, "tag": tag, "order": order}
-    query = asked("job", words, **options, from_=created_from, until=created_until)
+    due = {"due_from": due_from, "due_until": due_until}
+    query = asked("job", words, **options, **due, from_=created_from, until=created_until)
     with SyncClient() as client:
         _write(client.jobs, query, None if everything else limit, output, _JOBS, _job_row)
 

@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from minutebook.client.models import InstantText
+from minutebook.client.models import InstantText, Via
 
 SubjectKind = Literal["job", "queue", "limit", "calendar", "operation", "key", "task", "worker"]
-Via = Literal["api", "cli", "page", "sdk", "worker"]
 
 
 class LogPosition(msgspec.Struct):

@@ -15,6 +15,7 @@ from minutebook.client.models import (
     Name,
     OnStuck,
     Overlap,
+    Via,
 )
 from minutebook.schedule import DayMatch, Fold, Gap
 
@@ -104,6 +105,15 @@ class JobVersion(msgspec.Struct, kw_only=True):
     changed_at: InstantText
     reason: str
     body: Annotated[JobRequest, Meta(description="the create body that says the same")]
+    actor: Annotated[
+        str, Meta(description="who made it, as on record; empty where an older log does not say")
+    ] = ""
+    key_id: Annotated[str | None, Meta(description="of the actor; null where it is no key")] = None
+    via: Via | None = None
+    address: Annotated[str | None, Meta(description="where it came from")] = None
+    operation_id: Annotated[
+        str | None, Meta(description="the operation that did it as a part of its work")
+    ] = None
 
 
 class JobVersionPage(msgspec.Struct):

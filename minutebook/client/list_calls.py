@@ -46,15 +46,22 @@ class ListCalls(ABC):
         tag: str | None = None,
         created_from: str | None = None,
         created_until: str | None = None,
+        due_from: str | None = None,
+        due_until: str | None = None,
         order: JobOrder | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[Job]:
-        """Jobs by the instant at which they were created, the latest first; at most `limit` of them."""
+        """Jobs by the instant at which they were created, the latest first; at most `limit` of them.
+
+        With `due_from` or `due_until`, those whose next instant lies there, the earliest first.
+        """
         query = _query(
             status=status,
             task=task,
             queue=queue,
             tag=tag,
+            due_from=due_from,
+            due_until=due_until,
             order=order,
             **{"from": created_from, "until": created_until},
         )
@@ -128,6 +135,8 @@ class SyncListCalls(ABC):
         tag: str | None = None,
         created_from: str | None = None,
         created_until: str | None = None,
+        due_from: str | None = None,
+        due_until: str | None = None,
         order: JobOrder | None = None,
         limit: int | None = None,
     ) -> Iterator[Job]:
@@ -139,6 +148,8 @@ class SyncListCalls(ABC):
             tag=tag,
             created_from=created_from,
             created_until=created_until,
+            due_from=due_from,
+            due_until=due_until,
             order=order,
             limit=limit,
         )

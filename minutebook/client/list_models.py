@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from minutebook.client.models import AttemptError, AttemptStatus, InstantText, Job, JobStatus, Name, Outcome
 
-JobOrder = Literal["-created", "created"]
+JobOrder = Literal["-created", "created", "due", "-due"]
 ExecutionOrder = Literal["-scheduled", "scheduled"]
 
 _NextCursor = Annotated[

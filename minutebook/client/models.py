@@ -24,6 +24,7 @@ AttemptStatus = Literal[
 Outcome = Literal["succeeded", "dead", "cancelled", "skipped"]
 Cause = Literal["permanent", "attempts", "losses", "deadline"]
 OnStuck = Literal["report", "stop"]
+Via = Literal["api", "cli", "page", "sdk", "worker"]
 AlertKind = Literal["execution_dead", "attempt_stuck", "task_unknown"]
 Overlap = Literal["allow", "skip", "queue_one", "queue_all", "cancel_running"]
 Misfire = Literal["all", "latest", "none"]

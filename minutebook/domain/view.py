@@ -160,6 +160,7 @@ class PartitionView(ViewReads):
             if progress is None:
                 raise BrokenFrameError(f"job {tenant}/{job_id} is not there")
             found = hot[job_id] = HotJob(key, progress, tenant, job_id.encode(), None, progress.status)
+            found.filed_at = progress.coming_at
         return found
 
     def open_execution(self, tenant: str, execution: str) -> HotExecution:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from minutebook.domain import view_drops, view_due, view_index, view_starts
+from minutebook.domain import view_coming, view_drops, view_due, view_index, view_starts
 from minutebook.store.port import Ranges
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def _jobs(view: PartitionView) -> Changes:
         },
         view_index.JOB_INDEX: changes.entries,
         view_index.JOB_COUNTS: view_index.counted(view.rows, view_index.JOB_COUNTS, changes.moves),
+        view_coming.FAMILY: view_coming.drained(view),
     }
 
 

@@ -55,6 +55,7 @@ def _submitted(view: PartitionView, event: facts.JobSubmitted) -> None:
     job = HotJob(key, progress, event.tenant, event.job_id.encode(), card_of(row))
     if before is not None:
         job.filed_status, job.filed_card = before.filed_status, before.filed_card or before.card
+        job.filed_at = before.filed_at
     view.changed_jobs[key] = view.hot_jobs.setdefault(event.tenant, {})[event.job_id] = job
     view.due_moves.append((event.tenant, NONE_AT, event.next_at))
     view.answer(event, "SubmitJob", job_id=event.job_id, tenant=event.tenant, version=1)

@@ -24,6 +24,7 @@ FAMILIES: Final = (
     "progress",
     "due_counts",
     "due_hours",
+    "due_index",
     "executions",
     "requests",
     "commands",
@@ -458,8 +459,9 @@ def card_of(row: JobRow) -> JobCard:
 class HotJob(msgspec.Struct, gc=False):
     """A job's progress, decoded, its key and id. `card`: that of its version, None until somebody asks.
 
-    `filed_status` and `filed_card`: how the indexes have it; no status = not yet, no card = as in `card`. `is_dropped`:
-    nothing is to be stored of it.
+    `filed_status` and `filed_card`: how the indexes have it; no status = not yet, no card = as in `card`. `filed_at`: the
+    instant under which the index by next instants has it; NONE_AT = it has not. `is_dropped`: nothing is to be stored
+    of it.
     """
 
     key: bytes
@@ -469,6 +471,7 @@ class HotJob(msgspec.Struct, gc=False):
     card: JobCard | None = None
     filed_status: str = ""
     filed_card: JobCard | None = None
+    filed_at: int = -1
     is_dropped: bool = False
 
 

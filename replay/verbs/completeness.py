@@ -14,9 +14,10 @@ from rich.table import Table
 
 from minutebook.clock import SystemClock
 from minutebook.history.ledger import Range
+from minutebook.log.last_audit import keep_last
 from minutebook.log.written import write_whole
 from minutebook.times import format_instant
-from replay.completeness import CompletenessReport, completeness
+from replay.completeness import CompletenessReport, completeness, last_of
 from replay.frames import void_note
 from replay.pages import completeness_page
 from replay.verbs.common import ExitCode, Files, Output, Topic, instant_of_text, opened, progress, told
@@ -39,7 +40,7 @@ def completeness_of(
         Path | None,
         typer.Option(
             "--report",
-            help="Folder for the report as JSON and as a page.",
+            help="Folder for the report as JSON and as a page; of all tenants also in short, `last-completeness.json`.",
             file_okay=False,
             envvar="MINUTEBOOK_REPLAY_REPORT",
         ),
@@ -73,7 +74,7 @@ def completeness_of(
     found = _found(asked, tenant, topic, files)
     if report is not None:
         with told():
-            _keep(found, report)
+            _keep(found, report, tenant)
     if output == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
     else:
@@ -96,7 +97,7 @@ def _every_night(report: Path, tenant: str | None, topic: str | None) -> None:
         if not (report / f"{_name(format_instant(asked.first_at))}.json").exists():
             found = _found(asked, tenant, topic, None)
             with told():
-                _keep(found, report)
+                _keep(found, report, tenant)
             typer.echo(f"{found.first_at[:10]}: {'complete' if found.ok else 'NOT complete'}")
         next_at = asked.last_at + 1 + _DAY_MS + _LATER_MS
         time.sleep(max(1.0, min(_LOOK_EVERY_S, (next_at - clock.now()) / 1_000)))
@@ -112,12 +113,17 @@ def _name(first_at: str) -> str:
     return f"completeness-{first_at[:10]}"
 
 
-def _keep(found: CompletenessReport, folder: Path) -> None:
+def _keep(found: CompletenessReport, folder: Path, tenant: str | None) -> None:
+    """Leave a report in a folder; of all tenants also what it comes to."""
     folder.mkdir(parents=True, exist_ok=True)
     name = _name(found.first_at)
-    page = completeness_page(found, SystemClock().now())
+    made_at = SystemClock().now()
+    page = completeness_page(found, made_at)
     write_whole(folder / f"{name}.html", page.encode())
     write_whole(folder / f"{name}.json", msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    if tenant is None:
+        with told():
+            keep_last(folder, last_of(found, made_at))
     typer.echo(f"{folder / name}.html and .json", err=True)
 
 

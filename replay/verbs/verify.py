@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from minutebook.clock import SystemClock
 from minutebook.errors import SettingsError
+from minutebook.log.last_audit import keep_last
 from replay.decided import Decided, write_decided
 from replay.deciding import decide_again
 from replay.heads import Heads, read_heads, write_heads
-from replay.report import Report, heads_of, write_json, write_table
+from replay.report import Report, heads_of, last_of, write_json, write_table
 from replay.tenant_files import holds_tenant
 from replay.verbs.common import (
     ExitCode,
@@ -100,6 +102,15 @@ def verify_log(
             show_default="one a core",
         ),
     ] = len(os.sched_getaffinity(0)),
+    reports: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            help="Folder for the result in short, `last-verify.json`, which the page of the audit log shows.",
+            file_okay=False,
+            envvar="MINUTEBOOK_REPLAY_REPORT",
+        ),
+    ] = None,
     output: Output = "table",
 ) -> None:
     """Check every record of the log, fold it again, and compare with the copies; with --decide make each decision again, too.
@@ -108,7 +119,7 @@ def verify_log(
     another audit. 5: Kafka cannot be reached. 6: a process died. 130: interrupted.
     """
     if files is not None and holds_tenant(files):
-        if checkpoints or partition or until or heads or against or resume or decide:
+        if checkpoints or partition or until or heads or against or resume or reports or decide:
             raise typer.BadParameter(
                 "holds one tenant's part: only --within can be asked of it", param_hint="--files"
             )
@@ -140,6 +151,10 @@ def verify_log(
                         log, inputs, partitions, end, advance, processes=processes, is_stopped=is_stopped
                     )
                 report.ok = report.ok and decided.ok
+    if reports is not None:
+        with told():
+            more = () if decided is None else decided.findings
+            keep_last(reports, last_of(report, SystemClock().now(), more))
     _write(report, decided, output)
     if not report.ok:
         raise typer.Exit(ExitCode.NO)

@@ -131,7 +131,9 @@ def test_a_job_is_edited_paused_and_resumed(
     world.clock.advance(2 * 86_400_000)
     assert shown(run, capsys, "resume", "a")["status"] == "active"
     assert run("job", "versions", "a") == 0
-    assert "0 7 * * * (UTC)" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert "0 7 * * * (UTC)" in listed
+    assert "cli 127.0.0.1" in " ".join(listed.split())
     assert shown(run, capsys, "cancel", "a", "--reason", "over", "--yes")["status"] == "cancelled"
     assert run("job", "pause", "a") == 4
     assert run("job", "edit", "none", "--priority", "1") == 3

@@ -270,6 +270,21 @@ async def test_versions_are_listed_the_latest_first_page_by_page(
     assert code(await api.get("/v1/jobs/b/versions")) == "404 not-found"
 
 
+async def test_versions_say_who_made_them_from_where_and_why(callers: Callers) -> None:
+    await created(callers["submitter"])
+    agent = {"user-agent": "minutebook-cli/1", "minutebook-reason": "urgent"}
+    answer = await callers["operator"].patch("/v1/jobs/a", json={"priority": 1}, headers=agent)
+    assert answer.status_code == 200, answer.text
+    second, first = (await callers["submitter"].get("/v1/jobs/a/versions")).json()["items"]
+    assert second["key_id"] != first["key_id"]
+    assert (first["via"], second["via"]) == ("api", "cli")
+    assert (first["reason"], second["reason"]) == ("", "urgent")
+    for item in (first, second):
+        assert item["address"] == "127.0.0.1"
+        assert item["actor"] == f"key:{item['key_id']} via {item['via']} from 127.0.0.1"
+        assert item["operation_id"] is None
+
+
 def test_a_change_may_name_every_field_of_a_create_body_but_the_id() -> None:
     assert set(JobChange.__struct_fields__) == set(JobRequest.__struct_fields__) - {"id"}
     assert set(RetryChange.__struct_fields__) == set(RetryRequest.__struct_fields__)

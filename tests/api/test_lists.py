@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from api import lists
+from minutebook.times import format_instant
 from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation
 from tests.api.runs import come, fail, succeed
@@ -76,6 +77,36 @@ async def test_jobs_are_filtered(api: httpx.AsyncClient, world: Installation) ->
     assert await jobs(api, "queue=other") == []
     assert await jobs(api, "from=2026-01-01T00:00:01Z") == ["c", "b"]
     assert await jobs(api, "from=2026-01-01T00:00:01Z&until=2026-01-01T00:00:02Z") == ["b"]
+
+
+def at(seconds: int) -> str:
+    """The instant so long after the start, as it stands in an address."""
+    return format_instant(NOW + seconds * 1_000)
+
+
+@pytest.mark.parametrize("limit", [1, 100])
+async def test_jobs_are_listed_by_their_next_instant(
+    api: httpx.AsyncClient, world: Installation, limit: int
+) -> None:
+    for name, seconds in (("c", 300), ("a", 600), ("b", 300), ("late", 660), ("paused", 400)):
+        await made(world, api, name, run_at=at(seconds), tags=["x"] if name == "a" else [])
+    await made(world, api, "hourly", cron="0 * * * *")
+    await api.post("/v1/jobs/paused/pause", json={})
+    window = f"due_from={at(300)}&due_until={at(660)}&limit={limit}"
+    assert await jobs(api, window) == ["b", "c", "a"]
+    assert await jobs(api, f"{window}&order=-due") == ["a", "c", "b"]
+    assert await jobs(api, f"{window}&tag=x") == ["a"]
+    assert await jobs(api, f"{window}&order=created") == ["c", "a", "b"]
+    assert await jobs(api, f"{window}&from={at(1)}") == ["b", "a"]
+    assert await jobs(api, f"order=due&limit={limit}") == ["b", "c", "a", "late", "hourly"]
+    world.clock.advance(NOW + 300_000 - world.clock.now())
+    come(world)
+    assert await jobs(api, window) == ["a"]
+    assert await jobs(api, f"due_from={at(660)}") == ["late", "hourly"]
+    await api.patch("/v1/jobs/late", json={"run_at": at(500)})
+    await api.post("/v1/jobs/paused/resume", json={})
+    await api.delete("/v1/jobs/a")
+    assert await jobs(api, window) == ["paused", "late"]
 
 
 async def test_edited_job_is_found_by_what_it_is_now(api: httpx.AsyncClient, world: Installation) -> None:
@@ -223,6 +254,9 @@ async def test_lists_are_of_one_tenant(callers: Callers, world: Installation) ->
         ("/v1/jobs?from=yesterday", "from"),
         ("/v1/jobs?limit=0", "limit"),
         ("/v1/jobs?status=active&status=dead", "status"),
+        ("/v1/jobs?due_from=2026-01-01", "due_from"),
+        ("/v1/executions?order=due", "order"),
+        ("/v1/executions?due_from=2026-01-01T00:00:00Z", "due_from"),
         ("/v1/executions?status=active", "status"),
         ("/v1/executions?order=created", "order"),
         ("/v1/executions?tag=a", "tag"),

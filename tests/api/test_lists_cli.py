@@ -81,6 +81,9 @@ def test_filter_is_given_by_words_or_options(ids: Ids) -> None:
     assert ids("job", "list", "task:t1", "--order", "created") == ["b", "d"]
     assert ids("job", "list", "from:2026-01-01T00:00:03Z") == ["e", "d"]
     assert ids("job", "list", "--until", "2026-01-01T00:00:01Z") == ["a"]
+    assert ids("job", "list", "due_from:2026-01-02T00:00:00Z", "tag:even") == ["a", "e"]
+    assert ids("job", "list", "--due-until", "2026-01-02T00:00:00Z") == []
+    assert ids("job", "list", "--order", "-due") == ["e", "d", "b", "a"]
     assert ids("execution", "list", "job_id:a", "status:scheduled") == ids("execution", "list", "--job", "a")
 
 

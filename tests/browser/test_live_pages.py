@@ -88,6 +88,37 @@ def test_counts_are_links_to_what_they_count(at_work: Visit) -> None:
     expect(page.get_by_role("alert")).to_contain_text("must be one of")
 
 
+def test_a_bar_leads_to_its_jobs(at_work: Visit, busy: Served) -> None:
+    page = at_work.page
+    page.goto("/upcoming")
+    bar = page.locator("svg.drawn a").last
+    label, where = bar.get_attribute("aria-label"), bar.get_attribute("href")
+    assert label is not None
+    assert where is not None
+    count = int(label.split()[1])
+    bar.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jobs?due_from=*")
+    assert page.locator("tbody tr").count() == min(count, 50)
+    assert page.locator("#filter").input_value().startswith("due_from:")
+    check_page(at_work)
+    page.goto("/upcoming")
+    page.locator("svg.drawn a").last.click()
+    page.wait_for_url(f"**{where}")
+    page.goto("/upcoming")
+    page.locator("details.behind summary").click()
+    row = page.locator("details.behind tbody a").last
+    assert row.get_attribute("href") == where
+    hour = page.locator(".heat td a").first
+    listed = int((hour.get_attribute("aria-label") or "").split()[-2])
+    hour.click()
+    page.wait_for_url("**/jobs?due_from=*")
+    assert page.locator("tbody tr").count() == min(listed, 50)
+    page.get_by_role("link", name="Due last").click()
+    page.wait_for_url("**order=-due*")
+    expect(page.get_by_role("link", name="Due first")).to_be_visible()
+
+
 def test_a_change_is_shown_and_disturbs_nobody(at_work: Visit, busy: Served) -> None:
     page = at_work.page
     page.goto("/upcoming")

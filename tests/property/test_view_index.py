@@ -9,6 +9,7 @@ import pytest
 
 from minutebook.domain import view_index, view_lists, view_rows
 from minutebook.domain.view import PartitionView
+from minutebook.domain.view_coming import jobs_by_due
 from minutebook.domain.view_lists import Filter, span_of
 from minutebook.domain.view_rows import ExecutionRow, Progress
 from minutebook.ids import execution_id
@@ -153,3 +154,22 @@ def test_pages_repeat_and_skip_nothing_while_rows_are_written(
     assert len(shown) == len(set(shown))
     assert (set(before) - set(shown)).isdisjoint(listed(b""))
     assert shown == sorted(shown, reverse=not is_ascending)
+
+
+@pytest.mark.parametrize(("drain_every", "hot_max"), [(1, 32_768), (7, 32_768), (10_000, 32_768), (3, 1)])
+def test_jobs_are_filed_by_their_next_instant(maker: LogMaker, drain_every: int, hot_max: int) -> None:
+    _, rows = viewed(maker.records, drain_every, hot_max)
+    expected = set()
+    for key, value in rows.scan("progress", b"", None):
+        tenant, job_id = key[2:].decode().split("\0")
+        coming_at = msgspec.msgpack.decode(value, type=Progress).coming_at
+        if coming_at >= 0:
+            expected.add((tenant, coming_at, job_id))
+    view, found = PartitionView(rows, 0), set()
+    for tenant in TENANTS:
+        for place, _ in jobs_by_due(view, tenant, span_of(0, view_lists.LAST_AT, is_ascending=True)):
+            found.add((tenant, int.from_bytes(place[:8], "big"), view_index.job_of_place(place)))
+    assert found == expected
+    assert len(found) == sum(1 for _ in rows.scan("due_index", b"", None))
+    counted = sum(counts(rows, "due_counts").values())
+    assert counted == len(found)

@@ -332,6 +332,7 @@ async def test_lists_keep_their_filter_over_pages() -> None:
     async with client_of(handle) as client:
         found = [item.id async for item in client.jobs(tag="x", created_from=NOW, order="created")]
         assert [item async for item in client.all_executions(error_type="E", scheduled_until=NOW)] == []
+        assert [item.id async for item in client.jobs(due_from=NOW, due_until=NOW, limit=1)] == ["a"]
     assert found == ["a", "a"]
     jobs = {"tag": "x", "from": NOW, "order": "created", "limit": "1000"}
     executions = {"error_type": "E", "until": NOW, "limit": "1000"}
@@ -340,6 +341,7 @@ async def test_lists_keep_their_filter_over_pages() -> None:
         ("/v1/jobs", jobs | {"cursor": "next"}),
         ("/v1/executions", executions),
         ("/v1/executions", executions | {"cursor": "next"}),
+        ("/v1/jobs", {"due_from": NOW, "due_until": NOW, "limit": "1"}),
     ]
 
 

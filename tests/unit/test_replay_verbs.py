@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from minutebook.domain import events as facts
 from minutebook.history.ledger import Range
+from minutebook.log.last_audit import Accounted, Place, read_last
 from minutebook.log.port import RawRecord
 from minutebook.log.reader import next_head
 from minutebook.times import format_instant, parse_instant
@@ -78,8 +79,13 @@ def test_a_log_is_complete(maker: LogMaker, whole: list[str], tmp_path: Path) ->
     (tenant,) = report["tenants"]
     assert (tenant["implied"], tenant["ran"], tenant["ended"]["succeeded"], tenant["open"]) == (5, 5, 5, 0)
     assert report["missing"] == []
-    names = sorted(path.suffix for path in (tmp_path / "kept").iterdir())
-    assert names == [".html", ".json"]
+    day = report["first_at"][:10]
+    names = sorted(path.name for path in (tmp_path / "kept").iterdir())
+    assert names == [f"completeness-{day}.html", f"completeness-{day}.json", "last-completeness.json"]
+    last = read_last(tmp_path / "kept").completeness
+    assert last is not None
+    assert last.tenants == {tenant["tenant"]: Accounted(implied=5, missing=0)}
+    assert (last.first_at, last.last_at) == (report["first_at"], report["last_at"])
     assert "Complete: each instant ran" in run("completeness", *whole, "--files", files).stdout
 
 
@@ -407,3 +413,43 @@ def test_story_and_state_and_proof_from_files(maker: LogMaker, tmp_path: Path) -
     again = run("export", str(tmp_path / "again"), "--files", files)
     assert again.exit_code == 0, again.output
     assert run("export", str(tmp_path / "again"), "--files", files).exit_code == 3
+
+
+def test_a_result_is_left_for_the_pages(maker: LogMaker, tmp_path: Path) -> None:
+    files, kept = exported(tmp_path, maker.records), tmp_path / "kept"
+    assert run("verify", "--files", files, "--processes", "1", "--report", str(kept)).exit_code == 0
+    last = read_last(kept).verify
+    assert last is not None
+    assert (last.ok, last.findings, last.first, last.is_interrupted) == (True, 0, None, False)
+    assert last.records == len(maker.records)
+    assert last.through[0] == Place(partition=0, position=maker.records[-1].offset)
+    assert read_last(kept).completeness is None
+    heads = tmp_path / "heads.json"
+    assert run("verify", "--files", files, "--processes", "1", "--heads", str(heads)).exit_code == 0
+    told = json.loads(heads.read_text())
+    told["partitions"]["0"]["head"] = "00" * 32
+    heads.write_text(json.dumps(told))
+    found = run(
+        "verify", "--files", files, "--processes", "1", "--against", str(heads), "--report", str(kept)
+    )
+    assert found.exit_code == 1, found.output
+    last = read_last(kept).verify
+    assert last is not None
+    assert (last.ok, last.findings) == (False, 1)
+    assert last.first is not None
+
+
+def test_a_report_on_one_tenant_is_no_result_for_all(
+    maker: LogMaker, whole: list[str], tmp_path: Path
+) -> None:
+    files, kept = exported(tmp_path, maker.records), tmp_path / "kept"
+    run("completeness", *whole, "--files", files, "--tenant", "acme", "--report", str(kept))
+    assert list(kept.glob("completeness-*.json"))
+    assert read_last(kept).completeness is None
+
+
+def test_a_folder_that_cannot_be_written_is_said(maker: LogMaker, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("a file")
+    files = exported(tmp_path, maker.records)
+    found = run("verify", "--files", files, "--processes", "1", "--report", str(tmp_path / "kept"))
+    assert found.exit_code != 0
