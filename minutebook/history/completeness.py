@@ -48,6 +48,8 @@ class Completeness:
         self._only = only
         self._calendars: dict[tuple[str, str], Calendar] = {}
         self._pieces: dict[tuple[str, str], list[_Piece]] = {}
+        self._undecided: set[tuple[str, str]] = set()
+        """Jobs that a command of this frame made, edited or resumed: what they owe is decided after it."""
 
     def take(self, frame: Frame) -> None:
         """The next valid frame."""
@@ -59,6 +61,7 @@ class Completeness:
                 read(self, event)
         for subject in list(self._pieces):
             self._settle(subject)
+        self._undecided.clear()
 
     def finish(self) -> None:
         """The log ends here."""
@@ -71,6 +74,7 @@ class Completeness:
         subject = event.tenant, event.job_id
         ledger = self.ledgers[subject] = Ledger(self._asked, self._known(event.tenant))
         ledger.define(*subject, version_of(event), event.next_at, event.accepted_at)
+        self._undecided.add(subject)
 
     def _known(self, tenant: str) -> Callable[[str], Calendar | None]:
         return lambda name: self._calendars.get((tenant, name))
@@ -79,12 +83,14 @@ class Completeness:
         job = event.job
         ledger = self._settled(job.tenant, job.job_id)
         ledger.define(job.tenant, job.job_id, version_of(job), job.next_at, job.accepted_at)
+        self._undecided.add((job.tenant, job.job_id))
 
     def _paused(self, event: facts.JobPaused) -> None:
         self._settled(event.tenant, event.job_id).pause()
 
     def _resumed(self, event: facts.JobResumed) -> None:
         self._settled(event.tenant, event.job_id).resume()
+        self._undecided.add((event.tenant, event.job_id))
 
     def _cancelled(self, event: facts.JobCancelled) -> None:
         self._settled(event.tenant, event.job_id).cancel(event.accepted_at)
@@ -99,7 +105,7 @@ class Completeness:
         for (tenant, job_id), ledger in self.ledgers.items():
             if tenant == event.tenant and ledger.uses(event.name):
                 self._settle((tenant, job_id))
-                ledger.dates_changed(self.now)
+                ledger.dates_changed(self.now, is_undecided=(tenant, job_id) in self._undecided)
 
     # -- instants
 

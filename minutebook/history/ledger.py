@@ -121,8 +121,10 @@ class Ledger:
         """Whether its instants depend on that calendar."""
         return self._spec is not None and calendar in self._spec.timing.calendars
 
-    def dates_changed(self, now: int) -> None:
-        """A calendar became another one at `now`: what was due by then is decided by the one before."""
+    def dates_changed(self, now: int, *, is_undecided: bool = False) -> None:
+        """A calendar became another one at `now`: what was due by then is decided by the one before, unless a pause holds it
+        back, or the job comes from another command of this frame, `is_undecided`: then it follows the new one.
+        """
         if self._spec is None or not self._spec.is_recurring or self._is_ended or self._is_closed:
             return
         if now != self._changed_at:
@@ -131,7 +133,8 @@ class Ledger:
                 self._is_ended = True
                 return
             after = max(now, self._through)
-            self._changed_at, self._changed_after = now, min(first - 1, after) if self._is_paused else after
+            is_held_back = self._is_paused or is_undecided
+            self._changed_at, self._changed_after = now, min(first - 1, after) if is_held_back else after
         # Of several changes in one frame the last one counts: nothing is decided between them.
         after = self._changed_after
         kept = [segment for segment in self._segments if segment.until < after]

@@ -1,5 +1,6 @@
 """Weeks under limits on three partitions: the real cycles and their mail, workers whose runs take their time, limits that are
-changed and paused, hours without a worker, owners that come anew. What happened is written down as it was made to happen.
+changed and paused, hours without a worker, owners that come anew. What happened is written down as it was made to happen, and
+what made each wait follows from that alone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Final, NamedTuple
 
 from minutebook.domain import events as facts
 from minutebook.domain.events import Event
+from minutebook.history.why import LATE_MS
 from minutebook.ids import job_of
 from tests.simulation.desk import T0, results
 from tests.simulation.office import TENANT, Office
@@ -24,6 +26,22 @@ BY_RATE: Final = "rate"
 CONCURRENCY_MAX: Final = 3
 RATE_COUNT: Final = 2
 RATE_PERIOD_MS: Final = 10 * MINUTE
+AROUND_MS: Final = 5 * SECOND
+"""What changed so close to a wait's begin may not have been known everywhere."""
+FULL, RATED, PAUSED, IDLE, AT_ONCE = (
+    "concurrency limit",
+    "rate limit",
+    "paused limit",
+    "no worker",
+    "no wait",
+)
+CAUSES: Final = (FULL, RATED, PAUSED, IDLE, AT_ONCE)
+"""What made an execution wait, or that nothing did."""
+_EVERY: Final = {BY_NUMBER: (2 * HOUR, 0), BY_RATE: (3 * HOUR, HOUR // 2)}
+"""Of a limit's jobs, the time from one instant to the next, and of the first one after midnight."""
+_CRONS: Final = {BY_NUMBER: "0 */2 * * *", BY_RATE: "30 */3 * * *"}
+_JOBS: Final = 5
+"""Of each limit."""
 _STEP_MS: Final = 100
 _WHILE_ANY_WAITS_MS: Final = MINUTE
 
@@ -84,6 +102,50 @@ class LimitedWeeks:
             office.now = self._next_at() if is_quiet else office.now + _STEP_MS
         return self
 
+    # -- the truth
+
+    def instants(self, limit: str) -> list[int]:
+        """Of each job of that limit, those that came due."""
+        every_ms, first_ms = _EVERY[limit]
+        first = self._submitted_at // DAY * DAY + first_ms
+        return [at for at in range(first, self._end, every_ms) if at > self._submitted_at]
+
+    def jobs(self, limit: str) -> list[str]:
+        """Jobs of that limit."""
+        return [job_id for job_id, own in self._limits.items() if own == limit]
+
+    def cause(self, run: Run) -> str:
+        """What made it wait, by what was made to happen; empty where two things meet, or it waits to the end."""
+        at = run.queued_at
+        if run.granted_at < 0 or any(abs(edge - at) < AROUND_MS for edge in self._edges(run.limit)):
+            return ""
+        if run.granted_at - at <= LATE_MS:
+            return AT_ONCE
+        if any(stretch.holds(at) for stretch in self.paused[run.limit]):
+            return PAUSED
+        if any(stretch.holds(at) for stretch in self.idle):
+            return IDLE
+        if run.limit == BY_NUMBER:
+            (bound,) = [stretch.value for stretch in self.concurrency if stretch.holds(at)]
+            return FULL if len(self.holders(run)) >= bound else ""
+        until = at + LATE_MS
+        recent = [one for one in self._under(BY_RATE) if until - RATE_PERIOD_MS < one.granted_at <= until]
+        return RATED if len(recent) >= RATE_COUNT else ""
+
+    def holders(self, run: Run) -> set[str]:
+        """What ran under its limit while it waited, once those that went before it did."""
+        return {one.name for one in self._under(run.limit) if one.runs(run.queued_at + LATE_MS)}
+
+    def _under(self, limit: str) -> list[Run]:
+        return [one for one in self.runs.values() if one.limit == limit]
+
+    def _edges(self, limit: str) -> list[int]:
+        """When something changed that makes a limit's jobs wait."""
+        stretches = (*self.paused[limit], *self.idle)
+        return [stretch.from_at for stretch in (*stretches, *self.concurrency)] + [
+            stretch.to_at for stretch in stretches
+        ]
+
     # -- what is to come
 
     def _plan(self, days: int) -> None:
@@ -107,8 +169,9 @@ class LimitedWeeks:
         self._acts = sorted(acts)
 
     def _submit(self) -> None:
-        for limit, cron in ((BY_NUMBER, "0 */2 * * *"), (BY_RATE, "30 */3 * * *")):
-            for number in range(5):
+        self._submitted_at = self.office.now
+        for limit, cron in _CRONS.items():
+            for number in range(_JOBS):
                 job_id = f"{limit}-{number}"
                 self._limits[job_id] = limit
                 self.office.submit(job_id, limit, cron=cron)

@@ -47,6 +47,11 @@ class Crew:
         self._stopping: set[int] = set()
         self._pulsed_at = self._told_at = NEVER
 
+    @property
+    def running(self) -> list[Run]:
+        """What it holds and has not reported."""
+        return list(self._runs)
+
     def die(self) -> str:
         """It comes back as another session, and holds nothing; the session that is over."""
         over = self.session

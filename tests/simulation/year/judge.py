@@ -35,6 +35,8 @@ class Execution:
 class Judge:
     """Keeps the accounts of all jobs, and what is open. `faults` are sentences for people."""
 
+    account_type: type[Account] = Account
+
     def __init__(self) -> None:
         self.accounts: dict[tuple[str, str], Account] = {}
         self.open: dict[tuple[str, str], Execution] = {}
@@ -104,7 +106,7 @@ class Judge:
     def _submitted(self, event: facts.JobSubmitted, token: int) -> None:
         command, stamp = self._sent[event.command_id]
         assert isinstance(command, SubmitJob)
-        account = self.accounts[event.tenant, event.job_id] = Account(
+        account = self.accounts[event.tenant, event.job_id] = self.account_type(
             command, stamp, self._now, self._calendars[event.tenant]
         )
         self._undecided.add(account)
