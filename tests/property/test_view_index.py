@@ -57,7 +57,8 @@ def test_executions_are_filed_as_their_rows_say(maker: LogMaker, retention_days:
         hot = view_rows.HotExecution(key, row, job, task, queue)
         totals[tenant, row.last.status] += 1
         is_standing = view_index.day_of(stored) == view_index.STANDING
-        assert is_standing or row.last.status in ("succeeded", "cancelled", "skipped")
+        is_discarded = row.discard is not None
+        assert is_standing or is_discarded or row.last.status in ("succeeded", "cancelled", "skipped")
         assert stored == view_index.stored_key(view_index.execution_entries(0, fresh.kept_from, hot), key)
         for group, place in view_index.execution_entries(0, fresh.kept_from, hot):
             entries[group + place] = f"{row.last.status}\0{queue}\0{task}".encode()
@@ -86,7 +87,8 @@ def test_history_goes_with_its_days_however_often_it_is_written(
         if not (is_old and view_index.is_history(row)):
             assert kept.pop(key) == value, "what is recent, open or given up stays"
         elif key in kept:
-            assert row.last.ended_at // view_rows.DAY_MS > row.scheduled_at // view_rows.DAY_MS
+            done_at = row.last.ended_at if row.discard is None else row.discard.at
+            assert done_at // view_rows.DAY_MS > row.scheduled_at // view_rows.DAY_MS
             del kept[key]
         else:
             gone += 1
