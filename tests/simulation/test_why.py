@@ -29,14 +29,15 @@ from tests.simulation.troubled_months import (
 )
 
 SEEDS = (*range(4), *range(5, 19), 20, 21)
-"""Twenty in which all kinds of trouble happen: in the months of 4 no worker dies with anything. In those of 19 a pause follows
-a resume within one frame, for which the judge has no rule.
+"""Twenty in which all kinds of trouble happen: in the months of 4 no worker dies with anything. In those of 19 a job is resumed
+with what it missed, paused and resumed without, all in one frame: the owner then leaves out as paused what the first resume
+was to make up for, and the judge says so.
 """
 QUESTIONS = 50
 """Of a seed."""
 LEAST = 3
 """So many of them at least are of each kind of trouble, but of those that are rare."""
-RARE = ("pause", "loss")
+RARE = ("pause", "loss", "overlap")
 """In some months an instant of these is one of a kind; it is asked for."""
 BESIDE = 4
 """So many are of moments beside an instant."""
