@@ -9,6 +9,7 @@ from typing import Final
 from api.view import View
 from minutebook.client.operation_models import DryRun, JobCount, JobDryRun, ReasonCount
 from minutebook.domain.job_operations import STATUSES
+from minutebook.domain.keys import DAY_MS
 from minutebook.domain.operation import OperationFilter
 from minutebook.domain.state import NONE_AT
 from minutebook.ids import job_of
@@ -20,10 +21,14 @@ _SLICE: Final = 500
 
 
 async def count_dead(view: View, tenant: str, wanted: OperationFilter) -> DryRun:
-    """Dead executions of a tenant that fit, by why they were given up; incomplete where there are too many."""
+    """Dead executions of a tenant that fit and that their owners remember, by why they were given up; incomplete where there
+    are too many.
+    """
     reasons: Counter[tuple[str, str]] = Counter()
     is_complete = True
-    for number, (at, name, dead, job) in enumerate(view.dead(tenant, max(0, wanted.from_at), "")):
+    remembered_at = [(part.forgotten_through + 1) * DAY_MS for part in view.parts]
+    first_at = max(min(remembered_at), wanted.from_at)
+    for number, (at, name, dead, job) in enumerate(view.dead(tenant, first_at, "")):
         if wanted.until_at != NONE_AT and at >= wanted.until_at:
             break
         if number == LOOKED_AT_MAX:
@@ -32,7 +37,8 @@ async def count_dead(view: View, tenant: str, wanted: OperationFilter) -> DryRun
         if number % _SLICE == _SLICE - 1:
             await asyncio.sleep(0)
         if (
-            wanted.fits_end(at, dead.cause, dead.error_type)
+            at >= remembered_at[view.partition_of_job(tenant, job_of(name))]
+            and wanted.fits_end(at, dead.cause, dead.error_type)
             and wanted.fits_work(job.task, job.queue)
             and job_of(name).startswith(wanted.job_prefix)
         ):

@@ -1,7 +1,8 @@
 """Lists over all of a tenant's jobs and executions, and the overview: what routes and pages show.
 
-A list goes on from a place: an instant and an id, both of which a row keeps, so that no page repeats or skips a row
-that was there when the first one was read. One page looks at a bounded number of rows: where few fit, it ends early.
+A list goes on from a place: an instant and an id. A row keeps both, so that no page repeats or skips one that was there when
+the first page was read; but a job's next instant moves on with each run, and so does the job in a list by it. One page
+looks at a bounded number of rows: where few fit, it ends early.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ name their fields; what has no column of its own is in `body`, a JSON object.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -83,7 +84,7 @@ _GRANTS: Final = (facts.ExecutionsDueGranted, facts.ExecutionsGranted)
 
 
 def write_parquet(log: FileLog | TenantLog, folder: Path) -> list[Path]:
-    """Write the events of exported files as `partition-<n>.parquet` into `folder`; the files.
+    """Write the events of exported files as `partition-<n>.parquet` into `folder`, made durable; the files.
 
     Each carries in its metadata, under `minutebook`, which stretch it is of and the chain's heads around it, as JSON.
     Raises LogError where the files cannot be read on.
@@ -103,6 +104,8 @@ def write_parquet(log: FileLog | TenantLog, folder: Path) -> list[Path]:
             )
             for some in _pieces(rows):
                 out.write_table(pa.Table.from_pylist(some, schema))
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
         written.append(path)
     return written
 

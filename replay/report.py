@@ -97,14 +97,19 @@ def heads_of(report: Report) -> Heads:
     )
 
 
-def last_of(report: Report, made_at: int, more: Sequence[Finding] = ()) -> LastVerify:
-    """The audit in short, for those who only ask how it went, with what else was found. `made_at`: ms since the epoch, UTC."""
+def last_of(
+    report: Report, made_at: int, more: Sequence[Finding] = (), *, is_interrupted: bool = False
+) -> LastVerify:
+    """The audit in short, for those who only ask how it went, with what else was found. `made_at`: ms since the epoch, UTC.
+
+    `is_interrupted`: whether what else was looked for was not looked for to the end; the report knows of itself.
+    """
     findings = [*report.findings, *more]
     first = findings[0] if findings else None
     return LastVerify(
         made_at=format_instant(made_at),
         ok=report.ok,
-        is_interrupted=report.is_interrupted(),
+        is_interrupted=is_interrupted or report.is_interrupted(),
         records=sum(item.records for item in report.partitions),
         through=[Place(partition=item.partition, position=item.position) for item in report.partitions],
         findings=len(findings),

@@ -88,7 +88,7 @@ async def _do_chosen(
     names = form.texts("id")
     if not names:
         raise Refused("invalid", "Select dead letters first; nothing was done.")
-    wish, asked = Wish(reason_in(form)), asked_in(form)
+    wish, asked = Wish(reason_in(form)), asked_in(form)._replace(action=f"page {does}")
     refusals = await asyncio.gather(*(_do(services, caller, name, does, wish, asked) for name in names))
     faults = [fault for fault in refusals if fault is not None]
     said = f"{len(names) - len(faults)} of {len(names)} {_SAYS[does]}."

@@ -176,6 +176,7 @@ async def _page(
         refused, page = refusal(request, error, Form({})), JobPage([], None)
     is_bound = any(name in query for name in DUE_FILTERS)
     order = query.get("order", "due" if is_bound else JOB_ORDERS[0])
+    is_by_due = order.endswith("due")
     columns = [name for name in query.get("columns", _SHOWN).split(",") if name in COLUMNS]
     typed = request.query_params.get("filter", "")
     return render(
@@ -189,10 +190,11 @@ async def _page(
         all_columns=COLUMNS,
         statuses=JOB_STATUSES,
         order=order,
-        is_by_due=order.endswith("due"),
+        is_by_due=is_by_due,
         refused=refused,
         counted=shown.get("counted"),
         kind=shown.get("kind", ""),
-        # What is due when changes with each run: an operation on all has no such filter.
-        can_be_all=query.get("status", "active") in ("active", "paused") and not is_bound,
+        # What is due when changes with each run: an operation on all has no such filter, and by the next instant the
+        # list leaves out jobs that it would act on.
+        can_be_all=query.get("status", "active") in ("active", "paused") and not (is_bound or is_by_due),
     )

@@ -56,8 +56,8 @@ def _instants(what: str) -> tuple[dict[str, Any], ...]:
             query_name("due_until", "Only those whose next instant is before.", format="date-time"),
             query_name(
                 "order",
-                "`-created`: the latest first, the default; `due`: by the next instant, the default beside "
-                "`due_from` and `due_until`.",
+                "`-created`: the latest first, the default; `due`: by the next instant, only those that "
+                "have one, the default beside `due_from` and `due_until`.",
                 enum=list(JOB_ORDERS),
             ),
             LIMIT,

@@ -28,7 +28,10 @@ EXECUTIONS: Final = (
     "error",
 )
 Order = Annotated[
-    str | None, typer.Option(help="created or -created, the latest first; due or -due, by the next instant.")
+    str | None,
+    typer.Option(
+        help="created or -created, the latest first; due or -due, by the next instant: only those that have one."
+    ),
 ]
 ScheduledOrder = Annotated[str | None, typer.Option(help="scheduled or -scheduled, the latest first.")]
 

@@ -53,7 +53,8 @@ class ListCalls(ABC):
     ) -> AsyncIterator[Job]:
         """Jobs by the instant at which they were created, the latest first; at most `limit` of them.
 
-        With `due_from` or `due_until`, those whose next instant lies there, the earliest first.
+        With `due_from` or `due_until`, those whose next instant lies there, the earliest first. With `order="due"` or
+        `"-due"`, only those that have a next instant.
         """
         query = _query(
             status=status,

@@ -18,7 +18,7 @@ _NextCursor = Annotated[
 
 
 class JobPage(msgspec.Struct):
-    """Jobs by the instant at which they were created, then id."""
+    """Jobs by the instant at which they were created, or by their next one, then id."""
 
     items: list[Job]
     next_cursor: _NextCursor

@@ -24,13 +24,13 @@ def discard(book: Book, command: DiscardExecution, stamp: int) -> Event:
     Raises Refusal where the execution is not dead, or was so too long ago.
     """
     key = keys.execution_row(command.tenant, command.execution)
+    execution = book.execution(key)
+    if execution is not None:
+        raise Refusal("not_dead", "execution", f"it is {execution.status}; only a dead one is discarded")
     dead = book.remembered(book.dead, key)
     if dead is None:
-        execution = book.execution(key)
-        if execution is not None:
-            raise Refusal("not_dead", "execution", f"it is {execution.status}; only a dead one is discarded")
         raise Refusal(
-            "not_dead", "execution", "not dead, or for more than 8 days: it leaves the list by itself"
+            "not_dead", "execution", "not dead, or for more than 8 days: it leaves the list in time"
         )
     if dead.is_discarded:
         return answered(command, "discarded")

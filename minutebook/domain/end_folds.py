@@ -143,6 +143,7 @@ def dead(book: Book, event: facts.ExecutionDead, token: int, now: int) -> None:
         cause=event.cause,
         error_type=event.error_type,
     )
+    book.recall(book.dead, key)  # that of an earlier request of the same id, days ago
     book.dead.put(keys.remembered_row(day, key), given_up)
     book.executions.delete(key)
     end(book, key, execution, "dead", now)

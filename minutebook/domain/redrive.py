@@ -18,11 +18,11 @@ from minutebook.domain.submit import check_payload
 def redrive(book: Book, job: Job, command: RedriveExecution, stamp: int) -> Event:
     """The event of a redrive. Raises Refusal where the execution is not dead, was so too long ago, or was discarded."""
     key = keys.execution_row(command.tenant, command.execution)
+    execution = book.execution(key)
+    if execution is not None:
+        raise Refusal("not_dead", "execution", f"it is {execution.status}; only a dead one is redriven")
     dead = book.remembered(book.dead, key)
     if dead is None:
-        execution = book.execution(key)
-        if execution is not None:
-            raise Refusal("not_dead", "execution", f"it is {execution.status}; only a dead one is redriven")
         raise Refusal("not_dead", "execution", "not dead, or for more than 8 days: submit a new job for it")
     check_not_discarded(dead)
     payload = shelved(book, key, dead.version).payload

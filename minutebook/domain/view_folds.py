@@ -324,6 +324,8 @@ def _discarded(view: PartitionView, event: facts.ExecutionDiscarded) -> None:
     ended_at = view.touch(hot).ended_at
     view.dirty["dead"][keys.dead_row(view.prefix, event.tenant, ended_at, event.execution)] = None
     hot.row.discard = Discard(event.accepted_at, event.actor, event.reason, event.operation)
+    if hot.row.scheduled_at < view.kept_at:
+        view_expiry.ended_late(view, hot)
     if not event.operation:
         version = hot.job.progress.version
         view.answer(event, "DiscardExecution", job_id=event.job_id, tenant=event.tenant, version=version)

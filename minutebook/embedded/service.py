@@ -44,8 +44,8 @@ class Command:
 class Service:
     """A process kept running by a thread of its own, which makes, awaits and replaces it.
 
-    `on_change` is called from that thread after each start and each end. An end is followed by a new start
-    after 0.2 s, doubling to 5 s while it keeps ending within 10 s.
+    `on_change` is called from that thread after each start and each end. What ended after more than 10 s of life
+    is started again at once; else after 0.2 s, doubling to 5 s while it keeps ending that soon.
     """
 
     def __init__(self, command: Command, on_change: Callable[[], None]) -> None:

@@ -99,7 +99,7 @@ class Ledger:
         self._is_paused = self._is_closed = self._is_ended = False
         self._spec: Spec | None = None
         self._first_at = NONE_AT
-        self._changed_at = self._changed_after = NONE_AT
+        self._changed_at = self._changed_first = NONE_AT
         self._subject = ("", "")
 
     # -- definitions
@@ -115,6 +115,7 @@ class Ledger:
         self._through = max(self._through, stamp if spec.is_recurring else NONE_AT)
         self._first_at = first_at
         self._segments = [_Segment(_FOR_EVER, self._plan())]
+        self._changed_at = NONE_AT  # what a calendar did before concerns other instants
         self._is_ended = False
 
     def uses(self, calendar: str) -> bool:
@@ -132,11 +133,11 @@ class Ledger:
             if first is None:
                 self._is_ended = True
                 return
-            after = max(now, self._through)
-            is_held_back = self._is_paused or is_undecided
-            self._changed_at, self._changed_after = now, min(first - 1, after) if is_held_back else after
-        # Of several changes in one frame the last one counts: nothing is decided between them.
-        after = self._changed_after
+            self._changed_at, self._changed_first = now, first
+        # Of several changes in one frame the last one counts: nothing is decided between them, but a command may come there.
+        after = max(now, self._through)
+        if self._is_paused or is_undecided:
+            after = min(self._changed_first - 1, after)
         kept = [segment for segment in self._segments if segment.until < after]
         current = next(segment.plan for segment in self._segments if segment.until >= after)
         self._segments = [*kept, _Segment(after, current), _Segment(_FOR_EVER, self._plan())]

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from minutebook.errors import SettingsError
 from minutebook.log.written import write_whole
+from minutebook.times import datetime_of, parse_instant
 
 T = TypeVar("T")
 _BYTES_MAX: Final = 4 << 20
@@ -38,6 +39,9 @@ class LastVerify(msgspec.Struct, frozen=True, kw_only=True):
     findings: int
     first: Place | None
 
+    def __post_init__(self) -> None:
+        _check_instants(self.made_at)
+
 
 class Accounted(msgspec.Struct, frozen=True, kw_only=True):
     """Instants that the schedules of a tenant implied, and those of them that are missing."""
@@ -55,12 +59,17 @@ class LastCompleteness(msgspec.Struct, frozen=True, kw_only=True):
     tenants: dict[str, Accounted]
     behind_the_log: Annotated[list[int], Meta(description="partitions whose log ends before `last_at`")]
 
+    def __post_init__(self) -> None:
+        _check_instants(self.made_at, self.first_at, self.last_at)
+
 
 class LastAudits(msgspec.Struct, frozen=True):
-    """What is known; None = nothing was ever left there."""
+    """What is known of each; None = nothing was ever left there, or its fault says why it cannot be read."""
 
     verify: LastVerify | None = None
     completeness: LastCompleteness | None = None
+    verify_fault: str = ""
+    completeness_fault: str = ""
 
 
 Name = Literal["verify", "completeness"]
@@ -79,24 +88,36 @@ def keep_last(folder: Path, result: LastVerify | LastCompleteness) -> Path:
 
 
 def read_last(folder: Path) -> LastAudits:
-    """The last results in a folder. Raises SettingsError for a file that cannot be read or is none of ours."""
-    return LastAudits(
-        _read(_path(folder, "verify"), LastVerify), _read(_path(folder, "completeness"), LastCompleteness)
-    )
+    """The last results in a folder. A file that cannot be read, or is none of ours, is a fault of its own, without its path."""
+    verify, verify_fault = _read(_path(folder, "verify"), LastVerify)
+    completeness, completeness_fault = _read(_path(folder, "completeness"), LastCompleteness)
+    return LastAudits(verify, completeness, verify_fault, completeness_fault)
 
 
 def _path(folder: Path, name: Name) -> Path:
     return folder / f"last-{name}.json"
 
 
-def _read(path: Path, kind: type[T]) -> T | None:
+def _check_instants(*texts: str) -> None:
+    """Raises ValueError for what no page can show as an instant; a decoder makes it its own error."""
+    for text in texts:
+        try:
+            datetime_of(parse_instant(text))
+        except OverflowError:
+            raise ValueError("an instant beyond the calendar") from None
+
+
+def _read(path: Path, kind: type[T]) -> tuple[T | None, str]:
+    """A result, None where there is none; and why it cannot be read, empty where it can."""
     try:
         with path.open("rb") as file:
             data = file.read(_BYTES_MAX + 1)
         if len(data) > _BYTES_MAX:
-            raise SettingsError(f"{path.name} is larger than a result is")
-        return msgspec.json.decode(data, type=kind)
+            return None, f"{path.name} is larger than a result is"
+        return msgspec.json.decode(data, type=kind), ""
     except FileNotFoundError:
-        return None
-    except (OSError, msgspec.DecodeError) as error:
-        raise SettingsError(f"{path.name} cannot be read: {error}") from error
+        return None, ""
+    except OSError as error:  # its own text has the path, which is nothing for tenants
+        return None, f"{path.name} cannot be read: {error.strerror or type(error).__name__}"
+    except (msgspec.DecodeError, RecursionError) as error:
+        return None, f"{path.name} cannot be read: {error}"

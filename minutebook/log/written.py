@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,26 +21,24 @@ _COMPLETE: Final = "complete"
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o666, is_new: bool = False) -> None:
     """Put `data` into `path` in one step: written beside it, made durable, then renamed. What a process that was killed left
-    beside it is used anew; two at once come one after the other. With `is_new` it is left as it is where it is there.
+    beside it is used anew; two at once come one after the other. With `is_new` it is left as it is where it is there; else the
+    new one has its rights, of those in `mode`, and its owner if this process may give it away.
 
     Raises OSError, and FileExistsError for a new file that is there or a path that is no file; `path` is then as it was.
     """
     path = path.resolve()
-    if path.exists() and (is_new or not path.is_file()):
-        raise FileExistsError(f"{path} {'is there already' if path.is_file() else 'is no file'}")
+    _check_replaceable(path, is_new=is_new)
     unfinished = unfinished_of(path)
     descriptor = _opened_alone(unfinished, mode)
     try:
+        _check_replaceable(path, is_new=is_new)  # another writer may have been first
+        _take_rights(path, descriptor, mode)
         with os.fdopen(descriptor, "wb", closefd=False) as out:
             out.truncate(0)
             out.write(data)
             out.flush()
             os.fsync(descriptor)
-        if is_new:
-            os.link(unfinished, path)
-            unfinished.unlink()
-        else:
-            os.replace(unfinished, path)
+        os.replace(unfinished, path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
@@ -51,6 +50,25 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o666, is_new: bool = Fa
 def unfinished_of(path: Path) -> Path:
     """Where a file is that `write_whole` has not finished."""
     return path.with_name(f".{path.name}.{UNFINISHED}")
+
+
+def _check_replaceable(path: Path, *, is_new: bool) -> None:
+    if path.exists() and (is_new or not path.is_file()):
+        raise FileExistsError(f"{path} {'is there already' if path.is_file() else 'is no file'}")
+
+
+def _take_rights(path: Path, descriptor: int, mode: int) -> None:
+    """Rights and owner of the file at `path`, if it is there, for the one that replaces it; as far as this process may, and the
+    file system knows them.
+    """
+    if not path.exists():
+        return
+    before = path.stat()
+    with suppress(OSError):
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    with suppress(OSError):
+        # Its owner may write it in any case: what a killed process left is opened again.
+        os.fchmod(descriptor, before.st_mode & mode | stat.S_IWUSR)
 
 
 def _opened_alone(path: Path, mode: int) -> int:
@@ -86,19 +104,22 @@ def beside(folder: Path) -> Path:
 def folders_whole(work: Path, targets: Sequence[Path]) -> Iterator[list[Path]]:
     """New folders to fill, one for each of `targets`, in `work` on the same disk. Left without an error they become the targets,
     all of them; else nothing stays. What a process that was killed left in `work` is removed by the next call, but where all was
-    filled its folders become the targets first. Nothing else is deleted; who fills the folders makes the files durable.
+    filled its folders become the targets first. Nothing else is deleted; who fills the folders makes the files durable. `work` is
+    for its owner alone, and a target that was there, empty, keeps its mode; the folder above it must be writable.
 
     Raises SettingsError where a target holds something, somebody else is at work there, or `work` is no such folder; OSError.
     """
-    made = _make(work)
+    made = _make(work, 0o700)
     descriptor = _take(work)
     try:
         _finish_earlier(work, targets)
         for target in targets:
             _check_free(target)
         folders = [work / str(number) for number in range(len(targets))]
-        for folder in folders:
+        for folder, target in zip(folders, targets, strict=True):
             folder.mkdir()
+            if target.is_dir():
+                shutil.copymode(target, folder)
         yield folders
         for target in targets:
             made += _make(target.parent)
@@ -124,10 +145,10 @@ def _check_free(target: Path) -> None:
         raise SettingsError(f"{target} is a mount point: choose a new folder inside it")
 
 
-def _make(folder: Path) -> list[Path]:
-    """Make a folder and those above it; the ones that were not there."""
+def _make(folder: Path, mode: int = 0o777) -> list[Path]:
+    """Make a folder, of that mode, and those above it; the ones that were not there."""
     made = [one for one in (folder, *folder.parents) if not one.exists()][::-1]
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode, parents=True, exist_ok=True)
     return made
 
 
@@ -166,7 +187,7 @@ def _publish(work: Path, targets: Sequence[Path]) -> None:
         for number, target in enumerate(targets):
             os.replace(work / str(number), target)
             moved.append((target, work / str(number)))
-    except OSError:
+    except BaseException:
         for target, folder in moved:
             os.replace(target, folder)
         raise
@@ -175,6 +196,7 @@ def _publish(work: Path, targets: Sequence[Path]) -> None:
 
 
 def _clear(work: Path, count: int) -> None:
-    (work / _COMPLETE).unlink(missing_ok=True)
+    for marker in (work / _COMPLETE, unfinished_of(work / _COMPLETE)):
+        marker.unlink(missing_ok=True)
     for number in range(count):
         shutil.rmtree(work / str(number), ignore_errors=True)

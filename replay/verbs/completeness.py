@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -20,6 +21,7 @@ from minutebook.times import format_instant
 from replay.completeness import CompletenessReport, completeness, last_of
 from replay.frames import void_note
 from replay.pages import completeness_page
+from replay.tenant_files import holds_tenant
 from replay.verbs.common import ExitCode, Files, Output, Topic, instant_of_text, opened, progress, told
 
 _DAY_MS: Final = 86_400_000
@@ -72,13 +74,15 @@ def completeness_of(
     if asked.last_at < asked.first_at:
         raise typer.BadParameter("must be later than FROM", param_hint="TO")
     found = _found(asked, tenant, topic, files)
-    if report is not None:
-        with told():
-            _keep(found, report, tenant)
     if output == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
     else:
         _write(found)
+    if report is not None:
+        is_of_all = tenant is None and (files is None or not holds_tenant(files))
+        # Where an instant is missing, that is the exit code, whether or not the report can be kept.
+        with nullcontext() if found.ok else suppress(typer.Exit), told():
+            _keep(found, report, is_of_all=is_of_all)
     if not found.ok:
         raise typer.Exit(ExitCode.NO)
 
@@ -96,9 +100,9 @@ def _every_night(report: Path, tenant: str | None, topic: str | None) -> None:
         asked = last_day(clock.now())
         if not (report / f"{_name(format_instant(asked.first_at))}.json").exists():
             found = _found(asked, tenant, topic, None)
-            with told():
-                _keep(found, report, tenant)
             typer.echo(f"{found.first_at[:10]}: {'complete' if found.ok else 'NOT complete'}")
+            with told():
+                _keep(found, report, is_of_all=tenant is None)
         next_at = asked.last_at + 1 + _DAY_MS + _LATER_MS
         time.sleep(max(1.0, min(_LOOK_EVERY_S, (next_at - clock.now()) / 1_000)))
 
@@ -113,7 +117,7 @@ def _name(first_at: str) -> str:
     return f"completeness-{first_at[:10]}"
 
 
-def _keep(found: CompletenessReport, folder: Path, tenant: str | None) -> None:
+def _keep(found: CompletenessReport, folder: Path, *, is_of_all: bool) -> None:
     """Leave a report in a folder; of all tenants also what it comes to."""
     folder.mkdir(parents=True, exist_ok=True)
     name = _name(found.first_at)
@@ -121,9 +125,8 @@ def _keep(found: CompletenessReport, folder: Path, tenant: str | None) -> None:
     page = completeness_page(found, made_at)
     write_whole(folder / f"{name}.html", page.encode())
     write_whole(folder / f"{name}.json", msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
-    if tenant is None:
-        with told():
-            keep_last(folder, last_of(found, made_at))
+    if is_of_all:
+        keep_last(folder, last_of(found, made_at))
     typer.echo(f"{folder / name}.html and .json", err=True)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from minutebook.log.last_audit import keep_last
 from replay.decided import Decided, write_decided
 from replay.deciding import decide_again
 from replay.heads import Heads, read_heads, write_heads
+from replay.inputs import Inputs
 from replay.report import Report, heads_of, last_of, write_json, write_table
 from replay.tenant_files import holds_tenant
 from replay.verbs.common import (
@@ -106,7 +108,7 @@ def verify_log(
         Path | None,
         typer.Option(
             "--report",
-            help="Folder for the result in short, `last-verify.json`, which the page of the audit log shows.",
+            help="Folder for the result in short, `last-verify.json`, for the page of the audit log: only of the whole log.",
             file_okay=False,
             envvar="MINUTEBOOK_REPLAY_REPORT",
         ),
@@ -127,38 +129,49 @@ def verify_log(
         return
     if within is not None:
         raise typer.BadParameter("goes with the files of one tenant", param_hint="--within")
+    if reports is not None and (partition or until is not None):
+        raise typer.BadParameter(
+            "keeps the result of the whole log: it does not go with --partition or --until",
+            param_hint="--report",
+        )
     end = until_of(until)
     kept = None if against is None else _kept(against)
-    with opened(topic, files) as log:
+    report = decided = None
+    with opened(topic, files) as log, _inputs(files, decide) as inputs:
         partitions = chosen(log.partitions(), partition)
         copies = None if checkpoints is None else _copies(checkpoints)
-        decided = None
-        with stoppable() as is_stopped, progress(log, partitions, 2 if decide else 1) as advance:
-            report = verify(
-                log,
-                partitions,
-                copies,
-                end,
-                advance,
-                kept=kept,
-                folder=resume,
-                processes=processes,
-                is_stopped=is_stopped,
-            )
-            if decide:
-                with closing(inputs_of(files)) as inputs:
+        try:
+            with stoppable() as is_stopped, progress(log, partitions, 2 if decide else 1) as advance:
+                report = verify(
+                    log,
+                    partitions,
+                    copies,
+                    end,
+                    advance,
+                    kept=kept,
+                    folder=resume,
+                    processes=processes,
+                    is_stopped=is_stopped,
+                )
+                if inputs is not None:
                     decided = decide_again(
                         log, inputs, partitions, end, advance, processes=processes, is_stopped=is_stopped
                     )
-                report.ok = report.ok and decided.ok
-    if reports is not None:
-        with told():
-            more = () if decided is None else decided.findings
-            keep_last(reports, last_of(report, SystemClock().now(), more))
+                    report.ok = report.ok and decided.ok
+        except Exception:
+            if report is not None:  # what was verified stays said, whatever became of the decisions
+                _write(report, None, output)
+                with suppress(typer.Exit):
+                    _keep(reports, report, None, is_interrupted=True)
+            raise
+    is_interrupted = report.is_interrupted() or (decided is not None and decided.is_interrupted())
     _write(report, decided, output)
+    # A difference is the exit code, whether or not the result can be kept.
+    with nullcontext() if report.ok else suppress(typer.Exit):
+        _keep(reports, report, decided, is_interrupted=is_interrupted)
     if not report.ok:
         raise typer.Exit(ExitCode.NO)
-    if report.is_interrupted() or (decided is not None and decided.is_interrupted()):
+    if is_interrupted:
         how = (
             "the same call goes on from there" if resume else "with --resume FOLDER a later call would go on"
         )
@@ -167,6 +180,25 @@ def verify_log(
     if heads is not None:
         with told():
             write_heads(heads, heads_of(report))
+
+
+@contextmanager
+def _inputs(files: Path | None, is_wanted: bool) -> Iterator[Inputs | None]:
+    """What decisions are made again from, opened before hours of reading; None = they are not."""
+    if not is_wanted:
+        yield None
+        return
+    with closing(inputs_of(files)) as inputs:
+        yield inputs
+
+
+def _keep(folder: Path | None, report: Report, decided: Decided | None, *, is_interrupted: bool) -> None:
+    """Leave the result in short where the pages look for it. Raises typer.Exit, having said why."""
+    if folder is None:
+        return
+    more = () if decided is None else decided.findings
+    with told():
+        keep_last(folder, last_of(report, SystemClock().now(), more, is_interrupted=is_interrupted))
 
 
 def _write(report: Report, decided: Decided | None, output: str) -> None:

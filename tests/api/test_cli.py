@@ -133,7 +133,7 @@ def test_a_job_is_edited_paused_and_resumed(
     assert run("job", "versions", "a") == 0
     listed = capsys.readouterr().out
     assert "0 7 * * * (UTC)" in listed
-    assert "cli 127.0.0.1" in " ".join(listed.split())
+    assert "sdk 127.0.0.1" in " ".join(listed.split()), "as the settings of this test name themselves"
     assert shown(run, capsys, "cancel", "a", "--reason", "over", "--yes")["status"] == "cancelled"
     assert run("job", "pause", "a") == 4
     assert run("job", "edit", "none", "--priority", "1") == 3

@@ -22,6 +22,7 @@ from minutebook.client.models import Job
 from tests.api import runs
 from tests.api.conftest import Callers
 from tests.api.memory import NOW, Installation, installation
+from tests.api.test_dead_letters import give_up
 from tests.api.test_history import MemoryRecords
 from tests.api.test_pages import browser_of, log_in
 
@@ -227,6 +228,35 @@ async def _seconds(browser: httpx.AsyncClient, path: str) -> float:
     return time.perf_counter() - start
 
 
+@pytest.mark.parametrize(
+    ("query", "to"),
+    [
+        ("", "created"),
+        ("order=created", "-created"),
+        ("due_from=2020-01-01T00:00:00Z&order=created", "-created"),
+    ],
+)
+async def test_the_order_of_a_list_can_be_turned(
+    query: str, to: str, browser: httpx.AsyncClient, callers: Callers
+) -> None:
+    await submit(callers, id="turned", task="t", every="PT1H")
+    page = (await browser.get(f"/jobs?{query}")).text
+    (found,) = re.findall(r'<li class="apart"><a href="([^"]+)"', page)
+    assert f"order={to}" in found.replace("&amp;", "&").split("?")[1].split("&")
+    turned = (await browser.get(found.replace("&amp;", "&"))).text
+    assert "Due last" not in turned
+
+
+@pytest.mark.parametrize(("query", "is_offered"), [("", True), ("?order=due", False), ("?order=-due", False)])
+async def test_all_that_match_is_offered_where_the_list_has_them_all(
+    query: str, is_offered: bool, browser: httpx.AsyncClient, callers: Callers
+) -> None:
+    await submit(callers, id="listed", task="t", every="PT1H")
+    page = (await browser.get(f"/jobs{query}")).text
+    assert "Select listed" in page
+    assert ("All that match" in page) is is_offered
+
+
 async def test_pages_of_a_list_hold_every_job_once_at_equal_times(
     browser: httpx.AsyncClient, callers: Callers
 ) -> None:
@@ -338,3 +368,19 @@ async def test_a_part_of_a_page_without_a_session_loads_the_page_anew(world: Ins
     async with browser_of(world) as browser:
         answer = await browser.get("/executions/a:1/why", headers={"hx-request": "true"})
     assert (answer.status_code, answer.headers["hx-refresh"]) == (401, "true")
+
+
+async def test_the_buttons_of_one_form_are_not_taken_for_one_another(
+    browser: httpx.AsyncClient, callers: Callers, world: Installation
+) -> None:
+    """A page that is gone back to carries the same key: another button on it is another wish."""
+    await give_up(world, callers["operator"], ["a"])
+    name = f"a:{NOW}"
+    refused = await browser.post(
+        "/dead-letters", data={"does": "discard", "id": name, "key": "k", "reason": "x"}
+    )
+    assert refused.status_code == 303
+    again = await browser.post(
+        "/dead-letters", data={"does": "redrive", "id": name, "key": "k", "reason": "x"}
+    )
+    assert "discarded" in again.text, "refused, not answered as a repeat of the discard"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from minutebook.log.last_audit import Accounted, LastCompleteness, LastVerify, Place, keep_last
@@ -14,14 +15,14 @@ AT = "2026-01-01T00:00:00.000Z"
 TO = "2026-01-01T23:59:59.999Z"
 
 
-def verified(findings: int = 0, *, is_interrupted: bool = False) -> LastVerify:
+def verified(findings: int = 0, *, is_interrupted: bool = False, records: int = 42) -> LastVerify:
     through = [Place(partition=0, position=41), Place(partition=1, position=-1)]
     first = Place(partition=0, position=17) if findings else None
     return LastVerify(
         made_at=AT,
         ok=not findings,
         is_interrupted=is_interrupted,
-        records=42,
+        records=records,
         through=through,
         findings=findings,
         first=first,
@@ -57,6 +58,7 @@ async def test_what_was_never_verified_says_how(tmp_path: Path, is_set: bool) ->
         (verified(), "all agree"),
         (verified(2), "<strong>2</strong> differences, the first in partition 0 at offset 17"),
         (verified(is_interrupted=True), "nothing wrong so far"),
+        (verified(records=0), "nothing checked</span> in 0 records"),
         (completed(acme=0, blue=3), "all 9 instants ran"),
         (completed(acme=4), "<strong>4</strong> of 9 instants"),
         (completed(blue=4), "none was due"),
@@ -74,9 +76,33 @@ async def test_the_last_result_is_shown(
         assert "partition 0: through offset 41; partition 1: nothing" in page
 
 
-@pytest.mark.parametrize("data", [b"{}", b"no json", b" " * (4 << 20) + b"  "])
-async def test_a_result_that_cannot_be_read_is_said(tmp_path: Path, data: bytes) -> None:
+BAD = [
+    b"{}",
+    b"no json",
+    b" " * (4 << 20) + b"  ",
+    b'{"b":' + b"[" * 100_000,
+    *(
+        msgspec.json.encode(verified()).replace(AT.encode(), at)
+        for at in (b"soon", b"2026-13-01T00:00:00Z", b"9999-12-31T23:59:59-23:59")
+    ),
+]
+
+
+@pytest.mark.parametrize("data", BAD)
+async def test_a_result_that_cannot_be_read_is_said_and_hides_no_other(tmp_path: Path, data: bytes) -> None:
+    keep_last(tmp_path, completed(acme=0))
     (tmp_path / "last-verify.json").write_bytes(data)
     page = await shown(tmp_path)
-    assert "not readable" in page
-    assert "last-verify.json" in page
+    assert "not readable</span> last-verify.json" in page
+    assert "all 9 instants ran" in page
+    assert "Never verified here" not in page
+
+
+async def test_a_fault_of_the_disk_is_said_without_the_path(tmp_path: Path) -> None:
+    keep_last(tmp_path, verified())
+    (tmp_path / "last-completeness.json").mkdir()
+    page = await shown(tmp_path)
+    assert "last-completeness.json cannot be read: Is a directory" in page
+    assert "all agree" in page
+    assert "Never verified here" not in page
+    assert str(tmp_path) not in page

@@ -330,3 +330,15 @@ async def test_everything_that_fits_is_discarded(api: httpx.AsyncClient, world: 
     assert await pages(api, "") == [[]]
     found = (await api.get(f"/v1/executions/j00:{NOW}")).json()["discarded"]
     assert (found["operation"], found["reason"]) == (ended["id"], "no longer wanted")
+
+
+async def test_dry_run_counts_only_what_owners_remember(api: httpx.AsyncClient, world: Installation) -> None:
+    """Ten days later an operation finds none of it, though the view still shows it."""
+    await give_up(world, api, ["old"])
+    world.clock.advance(10 * 86_400_000)
+    await give_up(world, api, ["new"])
+    for part in world.services.view.parts:
+        part.forgotten_through = NOW // 86_400_000
+    assert await pages(api, "") == [["old", "new"]]
+    dry = await api.post("/v1/dead-letters/redrive", json={"filter": {}, "dry_run": True})
+    assert dry.json()["matched"] == 1

@@ -128,6 +128,14 @@ def test_a_change_is_shown_and_disturbs_nobody(at_work: Visit, busy: Served) -> 
     expect(page.locator("details.behind tbody")).to_contain_text("00:02:00")
     assert page.locator("details.behind").get_attribute("open") is not None
     assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+    bar = page.locator("svg.drawn a").last
+    name = bar.get_attribute("id")
+    assert name is not None
+    bar.focus()
+    page.evaluate("document.activeElement.wasThere = true")
+    busy.api("POST", "/v1/jobs", json={"id": "sooner", "task": "report.build", "delay": "PT4M"})
+    page.wait_for_function("name => !document.getElementById(name).wasThere", arg=name)
+    assert page.evaluate("document.activeElement.id") == name
     page.goto("/queues")
     page.locator("#live a").first.focus()
     busy.api("POST", "/v1/queues", json={"name": "zebra"})

@@ -121,7 +121,9 @@ def fold(view: PartitionView, reader: FrameReader, records: list[RawRecord]) -> 
 
 
 @pytest.mark.parametrize("is_ascending", [True, False])
-@pytest.mark.parametrize("wanted", [Filter(), Filter(task="t"), Filter(queue="default")])
+@pytest.mark.parametrize(
+    "wanted", [Filter(), Filter(task="t"), Filter(queue="default"), Filter(status="failed")]
+)
 def test_pages_repeat_and_skip_nothing_while_rows_are_written(
     maker: LogMaker, wanted: Filter, is_ascending: bool
 ) -> None:

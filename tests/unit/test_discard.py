@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from minutebook.domain import book as state
@@ -9,6 +11,8 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys, view_index, view_lists
 from minutebook.domain.commands import DiscardExecution, RedriveExecution
 from minutebook.domain.fold import fold
+from minutebook.domain.state import Execution
+from minutebook.domain.view_lists import Filter
 from minutebook.errors import BrokenFrameError
 from tests.simulation.desks import Desks, jobs
 from tests.simulation.folds import folded, viewed
@@ -89,6 +93,26 @@ def test_a_redriven_execution_is_not_dead_until_it_dies_again(maker: LogMaker) -
     name = given_up(maker)
     maker.command(redrive(maker, name))
     assert refused(maker.command(discard(maker, name)))[0] == "not_dead"
+    maker.clock.advance(10)
+    maker.due(SESSION)
+    (held,) = maker.running()
+    maker.report(failure(held, is_permanent=True))
+    (event,) = maker.command(discard(maker, name, "d2"))
+    assert isinstance(event, facts.ExecutionDiscarded)
+
+
+@pytest.mark.parametrize("command", [discard, redrive])
+def test_what_is_open_again_is_not_dead_though_its_death_is_remembered(
+    maker: LogMaker, command: Callable[[LogMaker, str], DiscardExecution | RedriveExecution]
+) -> None:
+    """A key that was forgotten may ask for an execution of the same id again, days later."""
+    name = given_up(maker)
+    key = keys.execution_row("acme", name)
+    dead = maker.book.remembered(maker.book.dead, key)
+    assert dead is not None
+    open_again = {field: getattr(dead, field) for field in Execution.__struct_fields__} | {"status": "queued"}
+    maker.book.executions.put(key, Execution(**open_again))
+    assert refused(maker.command(command(maker, name)))[0] == "not_dead"
 
 
 def test_a_discard_of_what_is_not_dead_breaks_the_fold(maker: LogMaker) -> None:
@@ -114,6 +138,9 @@ def test_the_view_keeps_it_and_counts_it_no_more(maker: LogMaker) -> None:
     assert list(view.dead("acme")) == []
     assert view_lists.counts_by_status(view, view_index.EXECUTION_TOTALS, "acme") == {"failed": 1}
     assert view_lists.discarded(view, "acme") == 1
+    whenever = view_lists.span_of(0, view_lists.LAST_AT, is_ascending=True)
+    for wanted in (Filter(), Filter(status="failed"), Filter(error_type=row.last.error_type)):
+        assert len(list(view_lists.executions(view, "acme", wanted, whenever))) == 1, wanted
 
 
 def test_all_that_fit_are_discarded_and_a_redrive_of_all_finds_none() -> None:
@@ -126,5 +153,8 @@ def test_all_that_fit_are_discarded_and_a_redrive_of_all_finds_none() -> None:
     found = [event for _, _, event in desks.log(facts.ExecutionDiscarded)]
     assert sorted(event.execution for event in found) == names  # type: ignore[union-attr]
     assert {event.operation for event in found} == {"op"}  # type: ignore[union-attr]
+    desks.start("again", kind="redrive")
+    redriven = desks.until_ended()
+    assert (redriven.matched, redriven.done, redriven.refused) == (0, 0, 0)
     for desk in desks.desks:
         assert state.digest(folded(desk.records)) == state.digest(desk.rows)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
 from minutebook.domain import events as facts
+from minutebook.errors import SettingsError
 from minutebook.history.ledger import Range
 from minutebook.log.last_audit import Accounted, Place, read_last
 from minutebook.log.port import RawRecord
@@ -18,8 +20,10 @@ from minutebook.times import format_instant, parse_instant
 from minutebook.wire.frames import decode_frame, encode_frame
 from replay.__main__ import app
 from replay.completeness import completeness
+from replay.decided import Decided, PartitionDecided
 from replay.files import export, sha256_of
 from replay.pages import completeness_page
+from replay.verbs import verify as verify_verb
 from replay.verbs.completeness import last_day
 from tests.simulation.copies import CopiedLog
 from tests.simulation.log_maker import LogMaker, pause, submit, success
@@ -170,6 +174,7 @@ def test_a_night_reports_on_the_last_day_that_is_over(now: str, day: str) -> Non
         (("at", "2026-01-01T00:00:00Z", "--job", "a"), 2),
         (("verify", "--files", "/nowhere"), 2),
         (("verify", "--against", "/nowhere"), 2),
+        (("verify", "--report", "kept", "--until", "5"), 2),
         (("import", "/nowhere", "--into", "x"), 2),
     ],
 )
@@ -439,17 +444,106 @@ def test_a_result_is_left_for_the_pages(maker: LogMaker, tmp_path: Path) -> None
     assert last.first is not None
 
 
-def test_a_report_on_one_tenant_is_no_result_for_all(
-    maker: LogMaker, whole: list[str], tmp_path: Path
+@pytest.mark.parametrize("part", [("--partition", "0"), ("--until", "3")])
+def test_a_part_of_the_log_does_not_replace_the_result_of_the_whole(
+    part: tuple[str, str], maker: LogMaker, tmp_path: Path
 ) -> None:
     files, kept = exported(tmp_path, maker.records), tmp_path / "kept"
-    run("completeness", *whole, "--files", files, "--tenant", "acme", "--report", str(kept))
+    found = run("verify", "--files", files, *part, "--report", str(kept))
+    assert found.exit_code == 2
+    assert "--report" in found.output
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("is_exported", [False, True])
+def test_a_report_on_one_tenant_is_no_result_for_all(
+    is_exported: bool, maker: LogMaker, whole: list[str], tmp_path: Path
+) -> None:
+    files, kept = exported(tmp_path, maker.records), tmp_path / "kept"
+    only = ["--files", files, "--tenant", "acme"]
+    if is_exported:
+        assert run("export", str(tmp_path / "acme"), *only).exit_code == 0
+        only = ["--files", str(tmp_path / "acme")]
+    found = run("completeness", *whole, *only, "--report", str(kept))
+    assert found.exit_code == 0, found.output
     assert list(kept.glob("completeness-*.json"))
     assert read_last(kept).completeness is None
 
 
-def test_a_folder_that_cannot_be_written_is_said(maker: LogMaker, tmp_path: Path) -> None:
-    (tmp_path / "kept").write_text("a file")
+def unwritable(folder: Path, name: str) -> tuple[str, str]:
+    """A folder of reports that the command takes and in which nothing can be kept, and what is said of it."""
+    if name == "sub":
+        (folder / "kept").write_text("a file")
+        return str(folder / "kept" / "sub"), "kept"
+    (folder / "kept" / name).mkdir(parents=True)
+    return str(folder / "kept"), name
+
+
+@pytest.mark.parametrize("name", ["last-verify.json", "sub"])
+@pytest.mark.parametrize("code", [1, 3])
+def test_a_result_that_cannot_be_kept_hides_no_difference(
+    code: int, name: str, maker: LogMaker, tmp_path: Path
+) -> None:
+    files = (
+        exported(tmp_path, maker.records) if code == 3 else broken(tmp_path, maker, is_manifest_fitted=False)
+    )
+    kept, said = unwritable(tmp_path, name)
+    found = run("verify", "--files", files, "--processes", "1", "--report", kept)
+    assert found.exit_code == code, found.output
+    assert "the log folded again" in found.stdout
+    assert ("DIFFERENT" in found.stdout) is (code == 1)
+    assert "error: " in found.stderr
+    assert said in found.stderr
+
+
+@pytest.mark.parametrize("name", ["last-completeness.json", "sub"])
+@pytest.mark.parametrize("code", [1, 3])
+def test_a_report_that_cannot_be_kept_hides_nothing_that_is_missing(
+    code: int, name: str, maker: LogMaker, whole: list[str], tmp_path: Path
+) -> None:
+    if code == 1:
+        maker.clock.advance(10 * MINUTE)
+        maker.command(submit("other", issued_at=maker.clock.now(), run_at=maker.clock.now() + MINUTE))
+        whole = [whole[0], format_instant(maker.clock.now())]
     files = exported(tmp_path, maker.records)
-    found = run("verify", "--files", files, "--processes", "1", "--report", str(tmp_path / "kept"))
-    assert found.exit_code != 0
+    kept, said = unwritable(tmp_path, name)
+    found = run("completeness", *whole, "--files", files, "--report", kept)
+    assert found.exit_code == code, found.output
+    assert "Instants from" in found.stdout
+    assert ("MISSING" in found.stdout) is (code == 1)
+    assert "error: " in found.stderr
+    assert said in found.stderr
+
+
+def test_what_was_verified_stays_said_if_deciding_fails(
+    maker: LogMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> NoReturn:
+        raise SettingsError("the inputs are damaged")
+
+    monkeypatch.setattr(verify_verb, "decide_again", fails)
+    files, kept = exported(tmp_path, maker.records), tmp_path / "kept"
+    found = run("verify", "--files", files, "--processes", "1", "--decide", "--report", str(kept))
+    assert found.exit_code == 3
+    assert "the inputs are damaged" in found.stderr
+    assert "the log folded again" in found.stdout
+    last = read_last(kept).verify
+    assert last is not None
+    assert (last.ok, last.is_interrupted, last.records) == (True, True, len(maker.records))
+
+
+def test_an_interruption_while_deciding_is_kept(
+    maker: LogMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> Decided:
+        return Decided(
+            ok=True, inputs="", partitions=[PartitionDecided(partition=0, is_interrupted=True)], findings=[]
+        )
+
+    monkeypatch.setattr(verify_verb, "decide_again", stopped)
+    files, kept = exported(tmp_path, maker.records), tmp_path / "kept"
+    found = run("verify", "--files", files, "--processes", "1", "--decide", "--report", str(kept))
+    assert found.exit_code == 130, found.output
+    last = read_last(kept).verify
+    assert last is not None
+    assert last.is_interrupted

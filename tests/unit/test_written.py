@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import stat
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from minutebook.client import keys
 from minutebook.errors import SettingsError
 from minutebook.history.ledger import Range
 from minutebook.log.written import UNFINISHED, folders_whole, write_whole
@@ -44,7 +46,7 @@ def keep_heads(folder: Path) -> None:
 
 
 def keep_report(folder: Path) -> None:
-    verb._keep(completeness(CopiedLog([]), [0], Range(0, 86_399_999)), folder)
+    verb._keep(completeness(CopiedLog([]), [0], Range(0, 86_399_999)), folder, is_of_all=True)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,46 @@ def test_what_a_killed_process_left_of_a_file_is_used_anew(tmp_path: Path) -> No
     (tmp_path / ".file.unfinished").write_bytes(b"half of a longer text")
     write_whole(tmp_path / "file", b"whole")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"whole")]
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize(("before", "asked", "after"), [(0o640, 0o666, 0o640), (0o644, 0o600, 0o600)])
+def test_a_file_that_is_replaced_keeps_its_rights_of_those_asked_for(
+    before: int, asked: int, after: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    path.chmod(before)
+    write_whole(path, b"two", mode=asked)
+    assert (path.read_bytes(), mode_of(path)) == (b"two", after)
+
+
+def test_what_the_api_knows_of_a_key_keeps_its_rights(tmp_path: Path) -> None:
+    keys.main(tmp_path)
+    (tmp_path / "keys.json").chmod(0o640)
+    keys.main(tmp_path)
+    assert [mode_of(tmp_path / name) for name in ("keys.json", "api-key")] == [0o640, 0o600]
+
+
+def test_of_many_who_make_a_new_file_one_is_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a file system without hard links, too."""
+    monkeypatch.delattr(os, "link")
+
+    def make(text: bytes) -> bytes | None:
+        try:
+            write_whole(tmp_path / "file", text, is_new=True)
+        except FileExistsError:
+            return None
+        return text
+
+    with ThreadPoolExecutor(8) as pool:
+        texts = [str(number).encode() * 100_000 for number in range(8)]
+        (first,) = [text for text in pool.map(make, texts) if text is not None]
+    assert (tmp_path / "file").read_bytes() == first
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_path_that_is_no_file_stays(tmp_path: Path) -> None:
@@ -168,10 +210,55 @@ def _killed_between(work: Path, targets: list[Path]) -> None:
         if target == targets[0]:
             die(0, 0)
 
-    os.replace = move_once  # in this process alone
+    pytest.MonkeyPatch().setattr(os, "replace", move_once)  # in this process alone
     with folders_whole(work, targets) as folders:
         for folder in folders:
             (folder / "file").write_text("whole")
+
+
+def test_who_was_killed_while_saying_that_all_is_filled_leaves_nothing_behind_a_call_that_fails(
+    tmp_path: Path,
+) -> None:
+    work, targets = tmp_path / "work", [tmp_path / "out"]
+    process = get_context("fork").Process(target=_killed_before_it_says_so, args=(work, targets))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert (work / ".complete.unfinished").exists()
+    with pytest.raises(KeyboardInterrupt), folders_whole(work, targets):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def _killed_before_it_says_so(work: Path, targets: list[Path]) -> None:
+    pytest.MonkeyPatch().setattr(os, "replace", lambda source, target: die(0, 0))  # in this process alone
+    with folders_whole(work, targets):
+        pass
+
+
+def test_an_interrupt_between_two_folders_takes_the_first_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets, move = [tmp_path / "x", tmp_path / "y"], os.replace
+
+    def interrupted(source: Path, target: Path) -> None:
+        if target == targets[1]:
+            raise KeyboardInterrupt
+        move(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt), folders_whole(tmp_path / "work", targets):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_folder_keeps_its_mode_and_the_work_is_for_its_owner_alone(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir(0o700)
+    with folders_whole(tmp_path / "work", [tmp_path / "out"]) as (folder,):
+        assert mode_of(tmp_path / "work") == 0o700
+        (folder / "file").write_text("whole")
+    assert mode_of(tmp_path / "out") == 0o700
+    assert (tmp_path / "out" / "file").read_text() == "whole"
 
 
 def test_what_is_somebody_elses_is_left_alone(tmp_path: Path) -> None:

@@ -54,8 +54,9 @@
     plan(everyMs);
   }
 
-  // Focus, caret, selection, scroll and open details stay; a chart is put in as it comes.
+  // Focus, caret, selection, scroll and open details stay; a chart is put in as it comes, and the bar that had the focus gets it.
   function show(text) {
+    const bar = document.activeElement?.closest?.("svg.drawn a[id]")?.id;
     Idiomorph.morph(live, text, {
       morphStyle: "innerHTML",
       ignoreActiveValue: true,
@@ -69,6 +70,7 @@
         },
       },
     });
+    if (bar && document.activeElement?.id !== bar) document.getElementById(bar)?.focus({ preventScroll: true });
     live.dispatchEvent(new CustomEvent("htmx:afterSettle", { bubbles: true }));
   }
 
