@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 LANES_MAX: Final = 32
 """Tasks of a queue that are walked side by side; of more the statuses are walked."""
 LAST_AT: Final = (1 << 63) - 1
-_ON_DAYS: Final = frozenset({"", "succeeded", "cancelled", "skipped", "failed", "lost"})
-"""Statuses of executions that may lie on the shelves of days, as discarded ones do; those of others are open."""
+_ON_DAYS: Final = frozenset({"", "succeeded", "cancelled", "skipped"})
+"""Statuses of executions that lie on the shelves of days; those of others are open, or were given up."""
+_GIVEN_UP: Final = frozenset({"", "failed", "lost"})
+"""Statuses with which one that was given up may be asked for: it lies with its day once it is discarded."""
 
 _decode_execution = msgspec.msgpack.Decoder(ExecutionRow).decode
 _decode_count = msgspec.msgpack.Decoder(int).decode
@@ -72,7 +74,10 @@ def jobs(part: PartitionView, tenant: str, wanted: Filter, span: Span) -> Iterat
 def executions(part: PartitionView, tenant: str, wanted: Filter, span: Span) -> Iterator[Found]:
     """Entries of executions in a span, by place."""
     standing = _on_shelf(part, STANDING, tenant, wanted, span)
-    if wanted.status not in _ON_DAYS:
+    is_standing = (
+        bool(wanted.error_type) or wanted.status not in _ON_DAYS
+    )  # by its error is filed what was given up
+    if is_standing and (wanted.status not in _GIVEN_UP or not discarded(part, tenant)):
         return standing
     days = (_on_shelf(part, day, tenant, wanted, span) for day in _days(part, span))
     return _merged([standing, chain.from_iterable(days)], span)
