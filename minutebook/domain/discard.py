@@ -24,14 +24,7 @@ def discard(book: Book, command: DiscardExecution, stamp: int) -> Event:
     Raises Refusal where the execution is not dead, or was so too long ago.
     """
     key = keys.execution_row(command.tenant, command.execution)
-    execution = book.execution(key)
-    if execution is not None:
-        raise Refusal("not_dead", "execution", f"it is {execution.status}; only a dead one is discarded")
-    dead = book.remembered(book.dead, key)
-    if dead is None:
-        raise Refusal(
-            "not_dead", "execution", "not dead, or for more than 8 days: it leaves the list in time"
-        )
+    dead = dead_one(book, key, "discarded", "it leaves the list in time")
     if dead.is_discarded:
         return answered(command, "discarded")
     return facts.ExecutionDiscarded(
@@ -43,6 +36,20 @@ def discard(book: Book, command: DiscardExecution, stamp: int) -> Event:
         accepted_at=stamp,
         execution=command.execution,
     )
+
+
+def dead_one(book: Book, key: bytes, wanted: str, remedy: str) -> DeadExecution:
+    """The dead execution that is to be `wanted`. What is open again is not dead, though its death be remembered.
+
+    Raises Refusal, with the `remedy` for one that is not remembered.
+    """
+    execution = book.execution(key)
+    if execution is not None:
+        raise Refusal("not_dead", "execution", f"it is {execution.status}; only a dead one is {wanted}")
+    dead = book.remembered(book.dead, key)
+    if dead is None:
+        raise Refusal("not_dead", "execution", f"not dead, or for more than 8 days: {remedy}")
+    return dead
 
 
 def check_not_discarded(dead: DeadExecution) -> None:

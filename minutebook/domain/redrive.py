@@ -8,7 +8,7 @@ from minutebook.domain import events as facts
 from minutebook.domain import keys
 from minutebook.domain.book import Book
 from minutebook.domain.commands import REASON_CHARS_MAX, RedriveExecution
-from minutebook.domain.discard import check_not_discarded
+from minutebook.domain.discard import check_not_discarded, dead_one
 from minutebook.domain.events import Event
 from minutebook.domain.refusal import Refusal
 from minutebook.domain.state import Job, Spec
@@ -18,12 +18,7 @@ from minutebook.domain.submit import check_payload
 def redrive(book: Book, job: Job, command: RedriveExecution, stamp: int) -> Event:
     """The event of a redrive. Raises Refusal where the execution is not dead, was so too long ago, or was discarded."""
     key = keys.execution_row(command.tenant, command.execution)
-    execution = book.execution(key)
-    if execution is not None:
-        raise Refusal("not_dead", "execution", f"it is {execution.status}; only a dead one is redriven")
-    dead = book.remembered(book.dead, key)
-    if dead is None:
-        raise Refusal("not_dead", "execution", "not dead, or for more than 8 days: submit a new job for it")
+    dead = dead_one(book, key, "redriven", "submit a new job for it")
     check_not_discarded(dead)
     payload = shelved(book, key, dead.version).payload
     is_edited = command.payload is not None and command.payload != payload

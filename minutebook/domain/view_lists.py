@@ -74,9 +74,8 @@ def jobs(part: PartitionView, tenant: str, wanted: Filter, span: Span) -> Iterat
 def executions(part: PartitionView, tenant: str, wanted: Filter, span: Span) -> Iterator[Found]:
     """Entries of executions in a span, by place."""
     standing = _on_shelf(part, STANDING, tenant, wanted, span)
-    is_standing = (
-        bool(wanted.error_type) or wanted.status not in _ON_DAYS
-    )  # by its error is filed what was given up
+    # Only what was given up is filed by its error.
+    is_standing = bool(wanted.error_type) or wanted.status not in _ON_DAYS
     if is_standing and (wanted.status not in _GIVEN_UP or not discarded(part, tenant)):
         return standing
     days = (_on_shelf(part, day, tenant, wanted, span) for day in _days(part, span))
